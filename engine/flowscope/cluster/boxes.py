@@ -40,6 +40,8 @@ from flowscope.runtime.rendezvous import (
 )
 
 _NEVER = sys.maxsize
+#: With so few values unread nothing can have been told of them yet.
+_FEW = 4
 
 
 class _Sending:
@@ -157,7 +159,8 @@ class OutBox(Mailbox):
         """Waits, if so much is unread, until half of that is read; see `Mailbox.throttle`."""
         sending = self._sending
         link = sending.link
-        link.poll()
+        if sending.sent - sending.read > _FEW:
+            link.poll()  # what is told of reading has often come
         while self.is_ahead(most, nbytes) and self._error is None:
             unread = sending.sent - sending.read
             self._low = min(most - 1, unread // 2) if not nbytes else unread // 2

@@ -26,6 +26,8 @@ _ASK, _DROP, _DATA, _GONE = range(4)
 #: As many bytes are asked for before somebody waits for them.
 _AHEAD_BYTES = 1 << 28
 _SKIPPED_BYTES = 1 << 20
+#: So long a read waits in the midst of an array.
+_BRIEF_S = 0.001
 
 
 class Offer:
@@ -99,6 +101,7 @@ class Bulk:
         #: So many bytes that come next are not wanted.
         self._skipped = 0
         connection.on_ready = self._on_ready
+        connection.limit_reads(_BRIEF_S)
 
     def start(self) -> None:
         """Begins to read."""
@@ -185,7 +188,7 @@ class Bulk:
     def _read(self) -> bool:
         if self._filling is not None:
             offer, view = self._filling
-            count = self.connection.read_into(view, socket.MSG_DONTWAIT)
+            count = self.connection.read_into(view)
             if count < len(view):
                 self._filling = offer, view[count:]
                 return bool(count)

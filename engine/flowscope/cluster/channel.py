@@ -70,7 +70,7 @@ class ProcessChannel(Rendezvous):
     Attributes:
         name: How the step is called in addresses.
         peers: The peers that mailboxes lead to.
-        addresses: Those of the mailboxes in which values come in order.
+        addresses: Those of the mailboxes whose values go in order.
     """
 
     def __init__(self, step: StepId, table: KeyTable, steps: Steps) -> None:
@@ -124,10 +124,8 @@ class ProcessChannel(Rendezvous):
         self.peers.add(peer)  # before it is looked up: a loss that comes between is seen
         link = self._steps.link(peer)
         at = address(self.name, route.number)
-        if is_sender:
-            return out(key, at, link)
-        box = into(key, at, link)
-        if isinstance(box, InBox):
+        box = (out if is_sender else into)(key, at, link)
+        if isinstance(box, InBox | OutBox):
             self._steps.place(self, at, box)
         return box
 

@@ -1,8 +1,8 @@
 """One socket: what is written to it is never waited for, and who reads waits briefly.
 
-What the kernel does not take at once is written by a poller as soon as it does. Where the cluster
-has TLS, bytes are sealed and opened in memory: sockets themselves are always plain ones, so that
-two threads may read and write at the same time, and no write waits for a read.
+What the kernel does not take at once a thread writes (`Sender`) as soon as it does. Where the
+cluster has TLS, bytes are sealed and opened in memory: sockets themselves are always plain ones, so
+that two threads may read and write at the same time, and no write waits for a read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from flowscope.cluster.poller import READ, WRITE, Poller
+from flowscope.cluster.poller import Poller
+from flowscope.cluster.sender import Sender
 from flowscope.cluster.tls import Tls
 from flowscope.cluster.values import Data
 
@@ -24,6 +25,14 @@ _READ_BYTES = 1 << 18
 _WRITE_BYTES = 1 << 20
 _WRITE_PARTS = 256
 _JOINED_BYTES = 1 << 16
+#: As many bytes are sealed at once.
+_SEALED_BYTES = 1 << 20
+#: So long the kernel waits to take more.
+_SEND_S = 0.002
+
+
+def _timeval(seconds: float) -> bytes:
+    return struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
 
 
 class Connection:
@@ -32,7 +41,8 @@ class Connection:
     Args:
         sock: The socket.
         tls: What seals and opens its bytes; None for plain ones.
-        poller: Writes what was not taken at once, and reads where `want_read` was called.
+        poller: Reads where `want_read` was called.
+        sender: Writes what the kernel does not take at once.
 
     Attributes:
         error: What it has ended with; None while it lives.
@@ -41,10 +51,13 @@ class Connection:
         sent_bytes, received_bytes, writes: How many there were.
     """
 
-    def __init__(self, sock: socket.socket, tls: Tls | None, poller: Poller) -> None:
+    def __init__(
+        self, sock: socket.socket, tls: Tls | None, poller: Poller, sender: Sender
+    ) -> None:
         self._socket = sock
         self._tls = tls
         self._poller = poller
+        self._sender = sender
         self.on_ready: Callable[[], None] = lambda: None
         self.on_failed: Callable[[Exception], None] = lambda error: None
         self.sent_bytes = self.received_bytes = self.writes = 0
@@ -53,7 +66,10 @@ class Connection:
         #: What the kernel has not taken of what was given to it last.
         self._rest: list[Data] = []
         self._writing = threading.Lock()
+        #: Whether the sender goes on with it.
+        self._is_waiting = False
         self._failing = threading.Lock()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(_SEND_S))
 
     def fileno(self) -> int:
         """Returns the socket's descriptor; -1 after it has been closed."""
@@ -61,8 +77,7 @@ class Connection:
 
     def limit_reads(self, seconds: float) -> None:
         """Has each read wait so long at most; 0 for any time."""
-        value = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(seconds))
 
     def write(self, *parts: Data) -> None:
         """Writes bytes, in one piece between those of others; never waits."""
@@ -70,32 +85,47 @@ class Connection:
         self.flush()
 
     def flush(self) -> None:
-        """Writes what the kernel takes; the poller writes the rest."""
-        while (self._queue or self._rest) and self.error is None and self._writing.acquire(False):
+        """Writes what the kernel takes at once; the sender writes the rest."""
+        while (self._queue or self._rest) and not self._is_waiting and self._writing.acquire(False):
             try:
-                is_taken = self._write_some()
+                if self.error is not None:
+                    return
+                if not self._write_some(socket.MSG_DONTWAIT):
+                    self._is_waiting = True
+                    self._sender.add(self)
             except OSError as e:
                 self.fail(e)
                 return
             finally:
                 self._writing.release()
-            if not is_taken:
-                self._poller.want(self, WRITE)
-                return
+
+    def write_on(self) -> bool:
+        """Writes for a short time; returns whether there is more to write."""
+        with self._writing:
+            try:
+                if self.error is None and (self._queue or self._rest):
+                    self._write_some(0)
+            except OSError as e:
+                self.fail(e)
+            is_more = self.error is None and bool(self._queue or self._rest)
+            self._is_waiting = is_more
+        if not is_more:
+            self.flush()  # of what has come since
+        return is_more
 
     @property
     def is_idle(self) -> bool:
         """Whether the kernel has taken all that was written."""
         return not self._queue and not self._rest
 
-    def _write_some(self) -> bool:
+    def _write_some(self, flags: int) -> bool:
         """Writes once; returns whether the kernel took all of it."""
         rest = self._rest or self._batch()
         try:
             if len(rest) == 1:
-                sent = self._socket.send(rest[0], socket.MSG_DONTWAIT)
+                sent = self._socket.send(rest[0], flags)
             else:
-                sent = self._socket.sendmsg(rest, (), socket.MSG_DONTWAIT)
+                sent = self._socket.sendmsg(rest, (), flags)
         except BlockingIOError:
             sent = 0
         self.sent_bytes += sent
@@ -110,13 +140,18 @@ class Connection:
     def _batch(self) -> list[Data]:
         """Takes from the queue what is written at once: small parts in one piece."""
         queue = self._queue
-        batch: list[Data] = []
-        count = 0
+        first = queue.popleft()
+        if self._tls is not None:
+            if len(first) > _SEALED_BYTES:
+                first = memoryview(first)
+                queue.appendleft(first[_SEALED_BYTES:])
+            return [self._tls.seal([first[:_SEALED_BYTES]])]
+        if not queue:
+            return [first]
+        batch, count = [first], len(first)
         while queue and count < _WRITE_BYTES and len(batch) < _WRITE_PARTS:
             batch.append(queue.popleft())
             count += len(batch[-1])
-        if self._tls is not None:
-            return [self._tls.seal(batch)]
         return [b"".join(batch)] if count < _JOINED_BYTES else batch
 
     def read(self, flags: int = 0) -> bytes:
@@ -164,14 +199,11 @@ class Connection:
 
     def want_read(self) -> None:
         """Has the poller call `on_ready` once when there is something to read."""
-        self._poller.want(self, READ)
+        self._poller.want(self, self._tls is not None and self._tls.has_more)
 
-    def ready(self, events: int) -> None:
-        """Is told by the poller that the socket can be read or written."""
-        if events & WRITE:
-            self.flush()
-        if events & READ:
-            self.on_ready()
+    def ready(self) -> None:
+        """Is told by the poller that there is something to read."""
+        self.on_ready()
 
     def fail(self, error: Exception) -> None:
         """Ends the connection; the first error counts, and is told to `on_failed`."""

@@ -27,6 +27,7 @@ from flowscope.cluster.handshake import ACCEPTED, Hello, Talk, introduce, meet, 
 from flowscope.cluster.links import Link
 from flowscope.cluster.poller import Poller
 from flowscope.cluster.runs import OnRun, PendingRun, RunConnection, first_done, serve
+from flowscope.cluster.sender import Sender
 from flowscope.cluster.steps import Steps
 from flowscope.cluster.tls import Tls, TLSContexts
 from flowscope.errors import (
@@ -142,6 +143,7 @@ class Endpoint:
         self._flusher = Flusher(f"flusher {name}", lambda: list(self._links.values()))
         self._poller = Poller(f"reader {name}")
         self._bulk_poller = Poller(f"bulk {name}")
+        self._sender = Sender(f"sender {name}")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
@@ -211,6 +213,7 @@ class Endpoint:
         self._flusher.close()
         self._poller.close()
         self._bulk_poller.close()
+        self._sender.close()
         for thread in list(self._threads):
             if thread is not threading.current_thread():
                 thread.join(_HANDSHAKE_S)
@@ -334,7 +337,8 @@ class Endpoint:
     def _made(self, sock: socket.socket, tls: Tls | None, purpose: str) -> Connection:
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Connection(sock, tls, self._bulk_poller if purpose == "bulk" else self._poller)
+        poller = self._bulk_poller if purpose == "bulk" else self._poller
+        return Connection(sock, tls, poller, self._sender)
 
     # ------------------------------------------------------------ who connects
 
@@ -455,10 +459,10 @@ class Endpoint:
             if self._is_closed:
                 peer.close()
                 return
-            if last is not None:  # whoever hears it finds the peer here
-                last.write(ACCEPTED)
             self._peers[peer.name] = peer
             self._links[peer.name] = peer.link
+            if last is not None:  # whoever hears it finds the peer here
+                last.write(ACCEPTED)
         if old is not None:
             self._lose(old, ConnectionResetError(f"{peer.name} was started again"))
         peer.bulk.start()

@@ -9,6 +9,8 @@ from typing import Protocol
 
 #: So long frames wait for others.
 _WAIT_S = 0.0005
+#: It goes on to look for some time: to be woken for each frame costs more.
+_QUIET_ROUNDS = 20
 
 
 class Flushed(Protocol):
@@ -69,9 +71,13 @@ class Flusher:
             self._go.acquire()
             if self._is_closed:
                 return
-            while any(link.unwritten for link in self._links()):
+            quiet = 0
+            while quiet < _QUIET_ROUNDS:
                 time.sleep(_WAIT_S)
+                quiet += 1
                 for link in self._links():
+                    if link.unwritten:
+                        quiet = 0
                     if link.has_waited:
                         link.flush()
             self.is_armed = False

@@ -23,7 +23,9 @@ from flowscope.cluster.frames import (
     ADDRESS,
     HEAD,
     MOST_BYTES,
+    READ,
     SCALAR,
+    read_number,
     read_scalar,
 )
 from flowscope.cluster.runs import BRIEF_S
@@ -45,6 +47,8 @@ class Arrivals(Protocol):
 
     #: Mailboxes by address, those of open steps that have been used.
     boxes: dict[bytes, Any]
+    #: Mailboxes that send, of the same steps.
+    out_boxes: dict[bytes, Any]
 
     def flush(self) -> None:
         """Writes what waits to be written to any peer."""
@@ -81,7 +85,6 @@ class Link:
         self.bulk = bulk
         self.unwritten: list[bytes] = []
         self.sent = self.received = 0
-        self.received_at = time.monotonic()
         self._arrivals = arrivals
         self._flusher = flusher
         self._written_at = 0.0
@@ -205,7 +208,7 @@ class Link:
 
     def _hand_out(self, data: bytes, end: int) -> int:
         """Hands out the frames that are complete; returns where the next one begins."""
-        boxes = self._arrivals.boxes
+        boxes, out_boxes = self._arrivals.boxes, self._arrivals.out_boxes
         head, size_of_head, count, start = HEAD.unpack_from, HEAD.size, 0, 0
         while end - start >= size_of_head:
             size, _, _, kind, code = head(data, start)
@@ -215,16 +218,16 @@ class Link:
                     raise DataLossError(f"expected a frame, got one of {size} bytes")
                 break
             address = data[start + ADDRESS.start : start + ADDRESS.stop]
-            box = boxes.get(address)
             body = start + size_of_head
-            if box is not None and kind == SCALAR:
+            if kind == SCALAR and (box := boxes.get(address)) is not None:
                 box.arrive(read_scalar(code, data, body, stop))
+            elif kind == READ and (box := out_boxes.get(address)) is not None:
+                box.acknowledged(read_number(data[body:stop]))
             else:
                 self._arrivals.take(self, address, kind, code, data[body:stop])
             start = stop
             count += 1
         self.received += count
-        self.received_at = time.monotonic()
         return start
 
 

@@ -1,18 +1,19 @@
 """A thread that looks after connections at which nobody waits in place.
 
-It writes what the kernel did not take at once, and reads for those who wait elsewhere: at a gate,
-or by a continuation. A connection says what it wants; what is wanted lasts until it happens once.
+It reads for those who wait elsewhere: at a gate, or by a continuation. A connection says when it
+wants to be read; that lasts until it has been told once that there is something.
 """
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
 from collections import deque
 from typing import Protocol
 
-READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+_READ = selectors.EVENT_READ
 
 
 class Watched(Protocol):
@@ -21,8 +22,8 @@ class Watched(Protocol):
     def fileno(self) -> int:
         """Returns the socket's descriptor; -1 after it has been closed."""
 
-    def ready(self, events: int) -> None:
-        """Is told that it can be read or written; on the poller's thread, must not raise."""
+    def ready(self) -> None:
+        """Is told that there is something to read; on the poller's thread, must not raise."""
 
 
 class Poller:
@@ -35,19 +36,24 @@ class Poller:
     def __init__(self, name: str) -> None:
         self._name = name
         self._selector = selectors.DefaultSelector()
-        self._wishes: deque[tuple[Watched, int]] = deque()
-        self._wanted: dict[int, tuple[Watched, int]] = {}
+        self._wishes: deque[tuple[Watched, bool]] = deque()
+        self._watched: dict[int, Watched] = {}
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
-        self._selector.register(self._woken, READ)
+        self._selector.register(self._woken, _READ)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def want(self, one: Watched, events: int) -> None:
-        """Has `one.ready` called once when it can be read or written; from any thread."""
-        self._wishes.append((one, events))
+    def want(self, one: Watched, is_ready: bool = False) -> None:
+        """Has `one.ready` called once when there is something to read; from any thread.
+
+        Args:
+            one: The connection.
+            is_ready: Whether there is something already that the kernel does not know of.
+        """
+        self._wishes.append((one, is_ready))
         self._wake()
 
     def close(self) -> None:
@@ -75,56 +81,41 @@ class Poller:
 
     def _run(self) -> None:
         while not self._is_closed:
-            for key, events in self._selector.select(None if not self._wishes else 0):
+            for key, _ in self._selector.select(0 if self._wishes else None):
                 if key.data is None:
                     self._woken.recv(4096)
                 else:
-                    self._happened(key.fd, events)
+                    self._forget(key.fd)
+                    key.data.ready()
             while self._wishes:
                 self._take(*self._wishes.popleft())
         self._release()
 
-    def _happened(self, fd: int, events: int) -> None:
-        one, wanted = self._wanted[fd]
-        self._set(fd, one, wanted & ~events)
-        one.ready(events & wanted)
-
-    def _take(self, one: Watched, events: int) -> None:
-        fd = one.fileno()
-        if fd < 0:
-            self._forget(one)
+    def _take(self, one: Watched, is_ready: bool) -> None:
+        if is_ready:
+            one.ready()
             return
-        known, wanted = self._wanted.get(fd, (one, 0))
-        if known is not one:  # an older one was closed, and its number is used again
-            self._set(fd, known, 0)
-            wanted = 0
-        self._set(fd, one, wanted | events)
-
-    def _forget(self, one: Watched) -> None:
-        for fd in [fd for fd, (known, _) in self._wanted.items() if known is one]:
-            self._set(fd, one, 0)
-
-    def _set(self, fd: int, one: Watched, events: int) -> None:
-        was = self._wanted.pop(fd, (one, 0))[1]
+        fd = one.fileno()
+        if self._watched.get(fd) is one:
+            return
+        self._forget(fd)  # an older one was closed, and its number is used again
         try:
-            if not events:
-                if was:
-                    self._selector.unregister(fd)
-                return
-            if was:
-                self._selector.modify(fd, events, one)
-            else:
-                self._selector.register(fd, events, one)
+            self._selector.register(fd, _READ, one)
         except (OSError, KeyError, ValueError):  # it was closed meanwhile
             return
-        self._wanted[fd] = one, events
+        self._watched[fd] = one
+
+    def _forget(self, fd: int) -> None:
+        if self._watched.pop(fd, None) is not None:
+            with contextlib.suppress(OSError, KeyError, ValueError):  # it was closed
+                self._selector.unregister(fd)
 
     def _release(self) -> None:
         self._selector.close()
         self._woken.close()
         self._waker.close()
-        self._wanted.clear()
+        self._watched.clear()
         self._wishes.clear()
 
 
-__all__ = ["READ", "WRITE", "Poller", "Watched"]
+__all__ = ["Poller", "Watched"]

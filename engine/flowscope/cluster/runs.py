@@ -150,24 +150,24 @@ class PendingRun:
         """Returns the descriptor of the socket that the answer comes from."""
         return self._carrier.connection.fileno()
 
-    def read(self, flags: int = 0) -> None:
-        """Reads once, unless another thread does."""
+    def read(self, flags: int = 0) -> bool:
+        """Reads once, unless another thread does; returns whether there may be more."""
         if not self._reading.acquire(False):
-            return
+            return False
         try:
-            if self.is_done:
-                return
-            read_some(self._carrier.connection, self._reader, flags)
+            if self.is_done or not read_some(self._carrier.connection, self._reader, flags):
+                return False
             answer = self._reader.next()
         except (OSError, OpError) as e:
             self._carrier.connection.fail(e)
-            return
+            return False
         finally:
             self._reading.release()
         if answer is not None:
             self._answer = answer
             self._carrier.free(self._carrier)
             self._wake()
+        return answer is None
 
     def watch(self, waiter: Waiter) -> None:
         """Has the poller read the answer, and wake somebody when it is there."""
@@ -176,7 +176,8 @@ class PendingRun:
             self._carrier.connection.want_read()
 
     def _on_ready(self) -> None:
-        self.read(socket.MSG_DONTWAIT)
+        while self.read(socket.MSG_DONTWAIT):
+            pass
         if not self.is_done and self.waiter is not None:
             self._carrier.connection.want_read()
 
@@ -209,7 +210,7 @@ def first_done(
         None if the time is over.
     """
     if gate is None or not gate.raised:
-        _read_briefly(runs)
+        _read_briefly(runs, gate)
     if found := _done(runs):
         return found
     waiter = Waiter()
@@ -238,9 +239,10 @@ def _done(runs: Sequence[PendingRun]) -> PendingRun | None:
     return None
 
 
-def _read_briefly(runs: Sequence[PendingRun]) -> None:
+def _read_briefly(runs: Sequence[PendingRun], gate: WaitingGate | None) -> None:
     if len(runs) == 1:
-        runs[0].read()
+        while runs[0].read() and (gate is None or not gate.raised):
+            pass  # an array comes in pieces
         return
     if _done(runs) is None:
         poll = select.poll()

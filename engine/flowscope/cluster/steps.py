@@ -48,12 +48,14 @@ class Steps:
 
     Attributes:
         boxes: Mailboxes by address, those in which values come in order.
+        out_boxes: Those that send them.
         done: How many steps have ended.
     """
 
     def __init__(self, process: str, links: dict[str, Link]) -> None:
         self.process = process
         self.boxes: dict[bytes, InBox] = {}
+        self.out_boxes: dict[bytes, OutBox] = {}
         self.done = 0
         self._links = links
         self._lock = threading.RLock()
@@ -98,6 +100,7 @@ class Steps:
             self.done += 1
             for at in channel.addresses:
                 self.boxes.pop(at, None)
+                self.out_boxes.pop(at, None)
         if channel.error is not None:
             for peer in channel.peers:
                 if (link_of := self._links.get(peer)) is not None:
@@ -137,10 +140,14 @@ class Steps:
         with self._lock:
             return make()
 
-    def place(self, channel: ProcessChannel, at: bytes, box: InBox) -> None:
+    def place(self, channel: ProcessChannel, at: bytes, box: InBox | OutBox) -> None:
         """Has frames find a mailbox."""
-        if self._open.get(channel.name) is channel:
-            channel.addresses.append(at)
+        if self._open.get(channel.name) is not channel:
+            return
+        channel.addresses.append(at)
+        if isinstance(box, OutBox):
+            self.out_boxes[at] = box
+        else:
             (self.boxes if self._placed is None else self._placed)[at] = box
 
     def link(self, peer: str) -> Link:

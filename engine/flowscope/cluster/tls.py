@@ -44,6 +44,8 @@ class Tls:
         name = host if context.check_hostname else None
         self._object = context.wrap_bio(self._incoming, self._outgoing, is_server, name)
         self._lock = threading.Lock()
+        #: Whether nothing can be read before more has been fed.
+        self._is_starved = False
 
     def shake_hands(self, sock: socket.socket) -> None:
         """Agrees with the other end; waits as long as the socket's timeout says."""
@@ -75,6 +77,7 @@ class Tls:
         """Takes bytes that were read."""
         with self._lock:
             self._incoming.write(data)
+            self._is_starved = False
 
     def opened(self, data: bytes) -> bytes:
         """Returns what is sealed in bytes that were read, as far as it is complete."""
@@ -84,12 +87,18 @@ class Tls:
             found.append(one)
         return b"".join(found)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether something may have been fed that was not read."""
+        return not self._is_starved
+
     def read(self, size: int) -> bytes:
         """Returns what has been fed and not been read yet."""
         with self._lock:
             try:
                 return self._object.read(size)
             except ssl.SSLWantReadError:
+                self._is_starved = True
                 return b""
 
     def read_into(self, view: memoryview) -> int:
@@ -98,6 +107,7 @@ class Tls:
             try:
                 return self._object.read(len(view), view)  # type: ignore[return-value]
             except ssl.SSLWantReadError:
+                self._is_starved = True
                 return 0
 
 
