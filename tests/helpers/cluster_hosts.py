@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import flowscope as fs
 from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.hosted import HostedSteps
-from flowscope.cluster.session import ClusterSession
+from flowscope.cluster.reports import clock_report, status_report
+from flowscope.cluster.session import CLIENT_TASK, ClusterSession
+from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.resources import Container
@@ -32,6 +34,9 @@ class Task(NamedTuple):
     incarnation: int
     devices: tuple[DeviceInfo, ...]
     pid: int
+    worker: str = ""
+    host: str = "here"
+    memory_limit: int = 0
 
 
 class Host:
@@ -49,6 +54,10 @@ class Host:
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = lambda peer, _: self.steps.client_lost(peer)
         self.steps = HostedSteps(self)
+        self.handlers["clock"] = lambda peer, m: clock_report()
+        self.handlers["status"] = lambda peer, m: status_report(
+            self.endpoint, steps=self.steps.done, running=self.steps.running
+        )
         self.containers: dict[Any, Container] = {}
         devices = tuple([DeviceInfo(d.name, 0) for d in self.devices])
         self.task = Task(name, self.endpoint.address, incarnation, devices, os.getpid())
@@ -68,6 +77,7 @@ class Cluster:
         self.sessions: set[ClusterSession] = set()
         self.session_numbers = itertools.count(1)
         self.step_numbers = itertools.count(1)
+        self.watch = ClusterWatch(self)
         self.endpoint = Endpoint(f"client:{self.uid:x}", 1, SECRET)
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = self.lost
@@ -82,6 +92,14 @@ class Cluster:
 
     def reset(self, names: Any = None) -> None:
         raise NotImplementedError
+
+    scheduler_address = dashboard_link = ""
+
+    def health(self, task: str) -> tuple[str, str]:
+        return "ok", ""
+
+    def client_part(self) -> ClientPart:
+        return ClientPart(CLIENT_TASK, (), "here", os.getpid(), status_report(self.endpoint))
 
     def lost(self, task: str, error: Exception) -> None:
         for session in list(self.sessions):

@@ -19,7 +19,8 @@ from flowscope.cluster.channel import KeyTable, StepId
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.plans import Peer, Shipment, keys_of, stripped
-from flowscope.errors import UnavailableError
+from flowscope.cluster.waits import explained, joined, wait_of
+from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
 from flowscope.plan.apart import Part, agreed, compile_apart
@@ -31,6 +32,7 @@ from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
+from flowscope.runtime.rendezvous import Pending
 from flowscope.runtime.split import DerivedError, SplitStep
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 #: So long a task may take to end a step that has failed elsewhere.
 _ENDS_S = 2.0
 _LOOK_S = 0.02
+#: So long tasks are asked what they wait for, before a step that ran out of time is ended.
+_ASK_S = 0.3
 
 
 class _TaskPart:
@@ -233,7 +237,8 @@ class ClusterStep:
         self._run = run
         self._id = StepId(session.cluster.uid, next(session.cluster.step_numbers))
         channel = self._endpoint.open_step(self._id, function.table)
-        self._split = SplitStep(current_step(), channel, gate, run, self._tell)
+        step = current_step()
+        self._split = SplitStep(step, channel, gate, run, self._tell, self._explained)
         #: Who has told first that the step fails there.
         self._failed_at = ""
 
@@ -303,6 +308,16 @@ class ClusterStep:
         """Notes that it fails at a task, whose answer will say why."""
         self._failed_at = self._failed_at or task
         self._split.end(DerivedError(f"the step has failed on {task}"))
+
+    def _explained(self, error: BaseException, pending: Sequence[Pending]) -> str:
+        """Says who waited for whom in it, over all processes, where that is why it ends."""
+        own = f"{self._id.client:x}", self._id.number
+        waits = [wait_of(*own, one) for one in pending]
+        if isinstance(error, DeadlineExceededError):
+            told = self._session.cluster.watch.status(_ASK_S)
+            found = joined({(w.device, w.what): w for w in [*told.waits, *waits]}.values())
+            return explained(found, {w.task: (w.health, w.reason) for w in told.workers}, *own)
+        return explained(waits, {}, *own) if isinstance(error, UnavailableError) else ""
 
     def _tell(self, error: BaseException) -> None:
         """Has all tasks end it."""

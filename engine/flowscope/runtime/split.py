@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.errors import CancelledError, DeadlineExceededError, OpError
 from flowscope.graph.current_step import current_step, steps_of_threads
 from flowscope.plan.apart import Part
 from flowscope.plan.back_ends import Function
@@ -99,6 +99,7 @@ class SplitStep:
         gate: Where its threads wait.
         run: The run, for random operations.
         tell: Is told the error that ends it, once: others take part, in other processes.
+        explain: Says what to add to the error that ends it, by who waited then; "" for nothing.
 
     Attributes:
         step, channel, gate, run: As above.
@@ -113,6 +114,7 @@ class SplitStep:
         gate: Gate,
         run: Any,
         tell: Callable[[BaseException], None] | None = None,
+        explain: Callable[[BaseException, Sequence[Pending]], str] | None = None,
     ) -> None:
         self.step = step
         self.channel = channel
@@ -121,6 +123,7 @@ class SplitStep:
         self.runs: list[_PartRun] = []
         self.fetched: dict[int, Any] = {}
         self._tell = tell
+        self._explain = explain or _explained
         self._left = self._writing = 0
         self._lock = threading.Lock()
         self._over = Waiter()
@@ -163,9 +166,9 @@ class SplitStep:
             if self._cause is not None:
                 return
             self._cause = error
-        pending = [*own, *self.channel.pending()]
-        if isinstance(error, DeadlineExceededError) and pending:
-            self._cause = DeadlineExceededError(f"{error.message}; {_waits(pending)}")
+        more = self._explain(error, [*own, *self.channel.pending()])
+        if isinstance(error, OpError) and more:
+            self._cause = type(error)(f"{error.message}; {more}")
         self.channel.abort(DerivedError("another partition of the step has failed"))
         for one in self.runs:
             if one.step is not None and not one.step.has_ended:
@@ -294,6 +297,11 @@ def _located(part: Part, error: BaseException) -> BaseException:
             located.__cause__ = error
             return located
     return error
+
+
+def _explained(error: BaseException, pending: Sequence[Pending]) -> str:
+    """Says of a step that ran out of time who waited."""
+    return _waits(pending) if isinstance(error, DeadlineExceededError) else ""
 
 
 def _waits(pending: Sequence[Pending]) -> str:
