@@ -2,6 +2,7 @@
 
 from flowscope import (
     bitwise as bitwise,
+    cluster as cluster,
     debugging as debugging,
     dtypes as dtypes,
     errors as errors,
@@ -1008,6 +1009,7 @@ __all__ = [
     "clip_by_global_norm",
     "clip_by_norm",
     "clip_by_value",
+    "cluster",
     "colocate_with",
     "complex",
     "complex128",

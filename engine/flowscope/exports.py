@@ -20,7 +20,7 @@ from flowscope.graph import providers
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
-    bitwise debugging dtypes errors experimental graph_util initializers io layers linalg losses
+    bitwise cluster debugging dtypes errors experimental graph_util initializers io layers linalg losses
     manip math metrics nest nn quantization random raw_ops sets signal sparse spectral strings
     summary test tracing train
 """.split()  # noqa: SIM905

@@ -5,8 +5,8 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 
 #: Parts of the package: `fs.nn`.
 PARTS = (
-    "bitwise debugging dtypes errors experimental graph_util initializers io layers linalg "
-    "losses manip math metrics nest nn quantization random raw_ops sets signal sparse "
+    "bitwise cluster debugging dtypes errors experimental graph_util initializers io layers "
+    "linalg losses manip math metrics nest nn quantization random raw_ops sets signal sparse "
     "spectral strings summary test tracing train"
 )
 #: What modules show.

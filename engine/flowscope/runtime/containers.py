@@ -22,6 +22,11 @@ class Containers:
         with self._lock:
             return self._named.setdefault(name, Container())
 
+    def all(self) -> list[Container]:
+        """Returns all of them."""
+        with self._lock:
+            return list(self._named.values())
+
     def reset(self, names: Iterable[str] | None = None) -> None:
         """Drops the values in the named containers, in all of them for None.
 

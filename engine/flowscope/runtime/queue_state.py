@@ -119,6 +119,12 @@ class QueueState:
         return len(self._elements)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        with self._lock:
+            return sum(getattr(part, "nbytes", 0) for e in self._elements for part in e)
+
+    @property
     def is_closed(self) -> bool:
         """Whether it was closed: nothing new is taken in."""
         return self._is_closed

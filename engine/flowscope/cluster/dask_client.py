@@ -1,0 +1,219 @@
+"""What a client asks of Dask: workers' plugins, the registry, events, and questions to nannies."""
+
+from __future__ import annotations
+
+import pkgutil
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import flowscope
+from flowscope.cluster.tasks import check_jobs
+from flowscope.cluster.tls import TLSContexts
+from flowscope.errors import (
+    DTypeError,
+    FailedPreconditionError,
+    OpError,
+    UnavailableError,
+    UnimplementedError,
+)
+from flowscope.runtime.config import ConfigProto
+
+#: The topic of our events in Dask's log, and the name of the plugins (`registry.NAME`).
+_TOPIC = "flowscope"
+_VERSION = "flowscope:__version__"
+_SECRET_BYTES = 32
+_INSTALL = (
+    "install flowscope in the environment of the scheduler and of all workers (pip install "
+    '"flowscope[cluster]"), or restart the cluster after that'
+)
+
+
+class Attached(NamedTuple):
+    """What a client is told when it attaches: the secret, the hosts there are, how to listen."""
+
+    secret: bytes
+    hosts: list[dict[str, Any]]
+    tls: TLSContexts | None
+    listen_at: str
+
+
+class DaskClient:
+    """A `distributed.Client`, as far as it is needed.
+
+    Args:
+        client: The client.
+        is_own: Whether it was made here, and is to be closed.
+    """
+
+    def __init__(self, client: Any, is_own: bool) -> None:
+        self._client = client
+        self._is_own = is_own
+        self._events: Callable[[dict[str, Any]], None] | None = None
+
+    @staticmethod
+    def of(given: Any) -> DaskClient:
+        """Returns the one that `fs.cluster.connect` was given; see there for errors."""
+        try:
+            import distributed
+        except ImportError:
+            raise UnimplementedError(
+                'fs.cluster needs Dask: pip install "flowscope[cluster]" (or "distributed")'
+            ) from None
+        if isinstance(given, distributed.Client):
+            client, is_own = given, False
+        elif given is None:
+            client, is_own = _default_client(distributed), False
+        elif isinstance(given, str) or hasattr(given, "scheduler_address"):
+            client, is_own = _new_client(distributed, given), True
+        else:
+            raise DTypeError(
+                "expected a distributed.Client, a Dask cluster, the address of a scheduler or "
+                f"None, got {given!r}"
+            )
+        if client.asynchronous:
+            raise DTypeError(
+                "expected a client that is not asynchronous: fs.Session waits for its steps; make "
+                "a second one with distributed.Client(address)"
+            )
+        return DaskClient(client, is_own)
+
+    @property
+    def address(self) -> str:
+        """The scheduler's address."""
+        return str(self._client.scheduler.address)
+
+    @property
+    def dashboard_link(self) -> str:
+        """Where Dask's dashboard is; "" where there is none."""
+        services = self._client.scheduler_info(n_workers=0).get("services", {})
+        return str(self._client.dashboard_link) if "dashboard" in services else ""
+
+    def attach(
+        self,
+        jobs: Mapping[str, Sequence[Any]] | None,
+        config: ConfigProto | None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Attached:
+        """Makes workers hosts that are none yet; returns what is known of them.
+
+        Args:
+            jobs, config: See `fs.cluster.connect`.
+            on_event: Is told who comes and goes, on a thread of Dask's.
+        """
+        from flowscope.cluster.plugin import HostPlugin, is_sealed, tls_contexts
+        from flowscope.cluster.registry import NAME, Registry
+
+        if config is not None and not isinstance(config, ConfigProto):
+            raise DTypeError(f"expected a ConfigProto as config, got {config!r}")
+        found = check_jobs(jobs)
+        version = flowscope.__version__
+        self._check_versions(version)
+        client = self._client
+        registry = Registry(version, secrets.token_bytes(_SECRET_BYTES), found)
+        client.register_plugin(registry, NAME)
+        if on_event is not None:
+            self._events = on_event
+            client.subscribe_topic(NAME, lambda event: on_event(event[1]))
+        self._ask("flowscope_attach", version=version, jobs=found)
+        try:
+            client.register_plugin(HostPlugin(version, config or ConfigProto()), NAME)
+        except OpError:
+            client.unregister_worker_plugin(NAME)
+            raise
+        told = self._ask("flowscope_attach", version=version, jobs=found)
+        sealed = is_sealed(self.address)
+        tls = tls_contexts(client.security, "client") if sealed else None
+        return Attached(told["secret"], told["hosts"], tls, "127.0.0.1")
+
+    def log(self, event: dict[str, Any]) -> None:
+        """Writes an event to Dask's log, if the scheduler is there."""
+        if self._client.status == "running":
+            self._client.log_event(_TOPIC, event)
+
+    def ask_beside(
+        self, worker: str, function: Callable[..., Any], *arguments: Any, timeout_s: float
+    ) -> Any:
+        """Returns what a function returns on a worker's machine, outside of that worker.
+
+        Its nanny runs it; where it has none, another worker of the machine.
+
+        Raises:
+            UnavailableError: if there is nobody, or none has answered in time.
+        """
+        failures = []
+        for where, is_nanny in [(worker, True), *[(w, False) for w in self._beside(worker)]]:
+            try:
+                found = self._client.sync(
+                    self._client._run,
+                    function,
+                    args=arguments,
+                    workers=[where],
+                    nanny=is_nanny,
+                    callback_timeout=timeout_s,
+                )
+                return next(iter(found.values()))
+            except Exception as e:  # Dask raises many kinds of them
+                failures.append(f"{type(e).__name__}: {e}")
+        raise UnavailableError("; ".join(failures) or "nobody else is on its machine")
+
+    def close(self) -> None:
+        """Lets go of the client, and closes it where it was made here."""
+        if self._events is not None and self._client.status == "running":
+            self._client.unsubscribe_topic(_TOPIC)
+        if self._is_own:
+            self._client.close()
+
+    def _beside(self, worker: str) -> list[str]:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        host = workers.get(worker, {}).get("host")
+        return [a for a, facts in workers.items() if a != worker and facts["host"] == host]
+
+    def _ask(self, handler: str, **arguments: Any) -> Any:
+        return self._client.sync(getattr(self._client.scheduler, handler), **arguments)
+
+    def _check_versions(self, version: str) -> None:
+        """Raises if the scheduler or a worker has no flowscope, or another version.
+
+        `resolve_name` is a function of Python's own, so that it reaches those that have none.
+        """
+        client = self._client
+        try:
+            found = {"the scheduler": client.run_on_scheduler(pkgutil.resolve_name, _VERSION)}
+            workers = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
+        except (ModuleNotFoundError, AttributeError) as e:
+            raise FailedPreconditionError(f"the scheduler has no flowscope: {_INSTALL}") from e
+        except OSError as e:
+            raise UnavailableError(f"the scheduler at {self.address} does not answer: {e}") from e
+        found |= {f"the worker at {address}": told for address, told in workers.items()}
+        without = [who for who, told in found.items() if isinstance(told, Exception)]
+        if without:
+            raise FailedPreconditionError(
+                f"{', '.join(without)} cannot import flowscope ({found[without[0]]}): {_INSTALL}"
+            )
+        other = [f"{who} has {told}" for who, told in found.items() if told != version]
+        if other:
+            raise FailedPreconditionError(
+                f"this process has flowscope {version}, and {', '.join(other)}: all processes of a "
+                "cluster need the same version"
+            )
+
+
+def _default_client(distributed: Any) -> Any:
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise UnavailableError(
+            "there is no Dask client in this process: give fs.cluster.connect one, a cluster such "
+            "as distributed.LocalCluster(), or a scheduler's address"
+        ) from None
+
+
+def _new_client(distributed: Any, given: Any) -> Any:
+    try:
+        return distributed.Client(given, set_as_default=False)
+    except OSError as e:
+        raise UnavailableError(f"no Dask scheduler can be reached at {given!r}: {e}") from e
+
+
+__all__ = ["Attached", "DaskClient"]

@@ -1,0 +1,162 @@
+"""A host: what a process of a cluster has of flowscope - an endpoint, devices, values, clients.
+
+It knows nothing of Dask: the worker plugin starts it, and so does a server in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.handlers import register
+from flowscope.cluster.state import ClientContainers
+from flowscope.cluster.tls import TLSContexts
+from flowscope.errors import UnavailableError, UnimplementedError
+from flowscope.runtime.config import ConfigProto
+from flowscope.runtime.devices import Device
+from flowscope.runtime.engine import Engine
+from flowscope.runtime.local_devices import local_devices
+from flowscope.runtime.resources import Container
+
+if TYPE_CHECKING:
+    from flowscope.cluster.hosted import HostedSteps
+
+#: What a client's name begins with; the names of tasks begin with "/job:".
+CLIENT_PREFIX = "client:"
+
+#: Answers a control message of a peer, or does what it says.
+Handler = Callable[[str, dict[str, Any]], "dict[str, Any] | None"]
+
+
+class Host:
+    """One process of a cluster.
+
+    Args:
+        name: The task's name.
+        secret: What the processes of the cluster know each other by.
+        address: The address to listen at.
+        tls: How connections are sealed; None for plain ones.
+        config: Says which devices it has.
+
+    Attributes:
+        endpoint: Its end of the cluster's connections.
+        engine: Owns its named containers and threads.
+        devices: Its devices, the CPUs first.
+        handlers: What control messages lead to, by their kinds.
+        steps: What clients run here.
+    """
+
+    steps: HostedSteps
+
+    def __init__(
+        self,
+        name: str,
+        secret: bytes,
+        address: str = "127.0.0.1",
+        tls: TLSContexts | None = None,
+        config: ConfigProto | None = None,
+    ) -> None:
+        self.name = name
+        self.engine = Engine()
+        pool = self.engine.pool
+        self.devices: tuple[Device, ...] = local_devices(
+            config or ConfigProto(), pool.parallel_for, pool.tasks
+        )
+        for device in self.devices:
+            device.belong_to(name)
+        self.handlers: dict[str, Handler] = {}
+        self._own = ClientContainers()
+        self._clients: set[str] = set()
+        self.endpoint = Endpoint(name, new_incarnation(), secret, host=address, tls=tls)
+        self.endpoint.on_lost = self._lost
+        self.handlers |= {
+            "ping": self._ping,
+            "client.leave": self._leave,
+            "container.reset": self._reset,
+        }
+        register(self)
+        self.endpoint.on_call = self._call
+
+    def container(self, client: str, session: int, name: str) -> Container:
+        """Returns a container: "" is the session's own, others are shared by all clients."""
+        if name:
+            return self.engine.containers.named(name)
+        return self._own.of(client, session)
+
+    def held_bytes(self) -> int:
+        """Returns the bytes of the values that variables and queues hold here."""
+        return sum(bytes_of(c) for c in [*self.engine.containers.all(), *self._own.all()])
+
+    def steps_done(self) -> int:
+        """Returns how many steps have ended here."""
+        steps = getattr(self, "steps", None)
+        return 0 if steps is None else steps.done
+
+    def close(self, reason: str = "it was closed") -> None:
+        """Tells clients that it goes, and ends its connections and threads."""
+        for client in list(self._clients):
+            with contextlib.suppress(UnavailableError):  # it is gone, too
+                self.endpoint.tell(client, {"kind": "host.leaving", "reason": reason})
+        self.endpoint.close()
+        self._own.drop_all()
+
+    # -- control messages -------------------------------------------------------------------------
+
+    def _call(self, peer: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        if peer.startswith(CLIENT_PREFIX) and peer not in self._clients:
+            self._clients.add(peer)
+            self._own.back(peer)
+        return answer(self.handlers, peer, message)
+
+    def _ping(self, peer: str, message: dict[str, Any]) -> None:
+        self.endpoint.tell(peer, {"kind": "pong"})
+
+    def _reset(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
+        self.engine.containers.reset(message["names"])
+        return {}
+
+    def _leave(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
+        """Ends what a client has here, at its own wish."""
+        self._end(peer)
+        self._own.drop(peer)
+        return {}
+
+    def _lost(self, peer: str, error: Exception) -> None:
+        """Ends what a lost client runs here; its values stay for a while, it may come back."""
+        if peer in self._clients and not self.endpoint.is_connected(peer):
+            self._end(peer)
+            self._own.drop_later(peer)
+
+    def _end(self, client: str) -> None:
+        self._clients.discard(client)
+        steps = getattr(self, "steps", None)
+        if steps is not None:
+            steps.client_lost(client)
+
+
+def new_incarnation() -> int:
+    """Returns a number that no other life of a process has."""
+    return int.from_bytes(os.urandom(7), "little")
+
+
+def answer(
+    handlers: dict[str, Handler], peer: str, message: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Returns what the handler of a message's kind answers."""
+    handler = handlers.get(message.get("kind", ""))
+    if handler is None:
+        raise UnimplementedError(f"expected a known kind of message, got {message.get('kind')!r}")
+    return handler(peer, message)
+
+
+def bytes_of(container: Container) -> int:
+    """Returns the bytes of the values that a container holds, without waiting for writers."""
+    values = [v.value for v in container.variables().values()]
+    held = sum(getattr(v, "nbytes", len(v) if isinstance(v, bytes) else 0) for v in values)
+    return held + sum(getattr(other, "nbytes", 0) for other in container.others())
+
+
+__all__ = ["CLIENT_PREFIX", "Handler", "Host", "answer", "bytes_of", "new_incarnation"]

@@ -1,0 +1,311 @@
+"""A client's view of a cluster: connect, its tasks, who comes and who goes.
+
+Dask's scheduler says which workers there are; the registry (`cluster.registry`) says which tasks
+they are, by events. What a task does is asked of its host, over connections of our own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.health import Health, Heartbeat
+from flowscope.cluster.host import CLIENT_PREFIX, Handler, answer, new_incarnation
+from flowscope.cluster.tasks import Task
+from flowscope.errors import NotFoundError, OpError, UnavailableError
+from flowscope.runtime.engine import Engine, current
+
+if TYPE_CHECKING:
+    from flowscope.cluster.dask_client import DaskClient
+    from flowscope.cluster.session import ClusterSession
+    from flowscope.runtime.config import ConfigProto
+    from flowscope.runtime.session import Session
+
+#: Control messages are answered within that.
+CALL_S = 10.0
+#: So long a client waits when it connects with a task.
+_CONNECT_S = 5.0
+#: So often it tries again to reach a task that Dask has and that cannot be reached.
+_AGAIN_S = 0.5
+
+
+def connect(
+    client_or_address: Any = None,
+    *,
+    jobs: Mapping[str, Sequence[Any]] | None = None,
+    config: ConfigProto | None = None,
+) -> Cluster:
+    """Connects with a Dask cluster, whose workers then are tasks that sessions can run on.
+
+        cluster = fs.cluster.connect(LocalCluster(n_workers=3))
+        with fs.Session(cluster) as sess:
+            ...
+
+    Workers that come later are tasks, too. A second call for the same cluster returns the same
+    object.
+
+    Args:
+        client_or_address: A `distributed.Client`, a Dask cluster such as `LocalCluster`, or the
+            address of a scheduler; None for Dask's current client.
+        jobs: The names of workers by jobs, e.g. {"ps": ["alice"]}, in the order of their numbers.
+            Others belong to the job of their name ("ps-0") or resource (`--resources "ps=1"`), or
+            are workers.
+        config: Says which devices workers have (`device_count`, `fake_devices`); what the first
+            client says, holds. By default each has a CPU.
+
+    Raises:
+        UnimplementedError: if Dask (`distributed`) is not installed.
+        DTypeError: if these are no arguments of these kinds.
+        UnavailableError: if the cluster cannot be reached.
+        FailedPreconditionError: if workers or the scheduler have no flowscope, or another version,
+            or if workers are other tasks already than `jobs` says.
+    """
+    from flowscope.cluster.dask_client import DaskClient
+
+    dask = DaskClient.of(client_or_address)
+    found = current().clusters.get(dask.address)
+    if isinstance(found, Cluster):
+        dask.close()
+        found.dask.attach(jobs, config)
+        return found
+    try:
+        return Cluster(dask, jobs, config)
+    except BaseException:
+        dask.close()
+        raise
+
+
+class Cluster:
+    """A cluster that this process is connected with, as a client.
+
+    `fs.cluster.connect` makes one; `with` closes it.
+
+    Args:
+        dask: The connection with Dask.
+        jobs, config: See `connect`.
+
+    Attributes:
+        target: What sessions find it by: the scheduler's address.
+        endpoint: This process' end of the connections.
+        uid: This client's number; no other has it.
+        handlers: What control messages lead to, by their kinds.
+        sessions: The sessions that run on it.
+        session_numbers, step_numbers: Count this client's sessions and steps.
+        on_lost: Are told the name of a task that has died, hangs or has left, and why.
+        dask: The connection with Dask.
+    """
+
+    def __init__(
+        self,
+        dask: DaskClient,
+        jobs: Mapping[str, Sequence[Any]] | None = None,
+        config: ConfigProto | None = None,
+    ) -> None:
+        self.dask = dask
+        self.target = dask.address
+        self.uid = new_incarnation()
+        self.session_numbers = itertools.count()
+        self.step_numbers = itertools.count(1)
+        self.sessions: set[ClusterSession] = set()
+        self.on_lost: list[Callable[[str, Exception], None]] = []
+        self.handlers: dict[str, Handler] = {"host.leaving": self._leaving}
+        self._engine: Engine = current()
+        self._lock = threading.Lock()
+        self._tasks: dict[str, Task] = {}
+        #: Tasks that Dask has, and those of them that were reached.
+        self._known: dict[str, Task] = {}
+        self._reasons: dict[str, str] = {}
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        attached = dask.attach(jobs, config, self._events.put)
+        name = f"{CLIENT_PREFIX}{self.uid:x}"
+        self.endpoint = Endpoint(
+            name, new_incarnation(), attached.secret, host=attached.listen_at, tls=attached.tls
+        )
+        self.endpoint.on_call = lambda peer, message: answer(self.handlers, peer, message)
+        self.endpoint.on_lost = self._connection_lost
+        self._heartbeat = Heartbeat(self)
+        try:
+            for host in attached.hosts:
+                self._join(Task.heard(host))
+        except BaseException:
+            self.close()
+            raise
+        self._thread = threading.Thread(target=self._follow, name="cluster membership", daemon=True)
+        self._thread.start()
+        self._heartbeat.start()
+        self._engine.clusters[self.target] = self
+
+    # -- tasks ----------------------------------------------------------------------------------
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks that can be reached, by job and number."""
+        found = list(self._tasks.values())
+        return tuple(sorted(found, key=lambda task: (task.job, task.index)))
+
+    def task(self, name: str) -> Task:
+        """Returns a task.
+
+        Raises:
+            NotFoundError: if the cluster never had one of this name.
+            UnavailableError: if it is lost, or hangs.
+        """
+        found = self._tasks.get(name)
+        if found is None:
+            reason = self._reasons.get(name)
+            if reason is not None:
+                raise UnavailableError(f"{name} is lost: {reason}")
+            known = ", ".join(task.name for task in self.tasks) or "none"
+            raise NotFoundError(f"expected a task of the cluster ({known}), got {name!r}")
+        state, reason = self._heartbeat.health(name)
+        if state == "hung":
+            raise UnavailableError(f"{name} hangs: {reason}")
+        return found
+
+    def health(self, task: str) -> tuple[Literal["ok", "busy", "hung", "lost"], str]:
+        """Returns how a task is, and why, in a sentence."""
+        if task in self._tasks:
+            return self._heartbeat.health(task)
+        return "lost", self._reasons.get(task, "the cluster does not know it")
+
+    def silent_s(self, task: str) -> float:
+        """Returns for how many seconds nothing has come from a task."""
+        return self._heartbeat.silent_s(task)
+
+    @property
+    def lost_tasks(self) -> dict[str, str]:
+        """The tasks that were lost and have not come back, and why."""
+        return {name: why for name, why in self._reasons.items() if name not in self._tasks}
+
+    @property
+    def dashboard_link(self) -> str:
+        """Where Dask's dashboard is; "" where there is none."""
+        return self.dask.dashboard_link
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def call(self, task: str, message: dict[str, Any], timeout_s: float = CALL_S) -> dict[str, Any]:
+        """Returns a task's answer to a control message.
+
+        Raises:
+            DeadlineExceededError: if it does not come in time.
+            UnavailableError: if the task is lost.
+        """
+        return self.endpoint.call(self.task(task).name, message, timeout_s)
+
+    def open(self, session: Session) -> ClusterSession:
+        """Returns a session's part in the cluster."""
+        from flowscope.cluster.session import ClusterSession
+
+        return ClusterSession(self, session)
+
+    def reset(self, names: Iterable[str] | None = None) -> None:
+        """Drops the values in the named containers of all tasks, in all of them for None."""
+        message = {"kind": "container.reset", "names": None if names is None else list(names)}
+        for task in self.tasks:
+            self.call(task.name, message)
+
+    def close(self) -> None:
+        """Says goodbye to all tasks: what this client's sessions have there goes, but for what lies
+        in named containers. Sessions on it cannot be run any more.
+        """
+        if self._engine.clusters.get(self.target) is self:
+            del self._engine.clusters[self.target]
+        self._heartbeat.close()
+        self._events.put(None)
+        for session in list(self.sessions):
+            session.close()
+        for name in list(self._tasks):
+            with contextlib.suppress(OpError):  # it is gone
+                self.endpoint.tell(name, {"kind": "client.leave"})
+        self.endpoint.close()
+        self._tasks.clear()
+        self.dask.close()
+        thread = getattr(self, "_thread", None)
+        if thread is not None:
+            thread.join()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        jobs: dict[str, int] = {}
+        for task in self.tasks:
+            jobs[task.job] = jobs.get(task.job, 0) + 1
+        counted = ", ".join(f"{n} {job}" for job, n in jobs.items()) or "no tasks"
+        return f"<fs.cluster.Cluster {self.target}: {counted}>"
+
+    # -- who comes and goes -----------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Does what the registry's events say; tries again to reach whom it has not reached."""
+        while True:
+            try:
+                event = self._events.get(timeout=_AGAIN_S)
+            except queue.Empty:
+                event = {"event": "again"}
+            if event is None:
+                return
+            self._take(event)
+            for task in list(self._known.values()):
+                if task.name not in self._tasks:
+                    with contextlib.suppress(OpError):  # it is tried again
+                        self._join(task)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if event["event"] == "ready":
+            with contextlib.suppress(OpError):  # it is tried again
+                self._join(Task.heard(event["host"]))
+        elif event["event"] == "removed":
+            known = self._known.get(event["task"])
+            if known is not None and known.incarnation == event["incarnation"]:
+                del self._known[event["task"]]
+                self.endpoint.disconnect(event["task"])
+                self.lose(event["task"], "Dask's scheduler has lost or removed its worker")
+
+    def _join(self, task: Task) -> None:
+        self._known[task.name] = task
+        old = self._tasks.get(task.name)
+        if old is not None and old.incarnation == task.incarnation:
+            return
+        if old is not None:
+            self.lose(task.name, "it was started again")
+        self.endpoint.connect(task.name, task.address, task.incarnation, _CONNECT_S)
+        self._heartbeat.hear(task.name)
+        with self._lock:
+            self._tasks[task.name] = task
+            self._reasons.pop(task.name, None)
+
+    def _leaving(self, peer: str, message: dict[str, Any]) -> None:
+        self._known.pop(peer, None)
+        self.lose(peer, message["reason"])
+
+    def _connection_lost(self, peer: str, error: Exception) -> None:
+        self.lose(peer, f"its process has ended, or cannot be reached ({error})")
+
+    def lose(self, task: str, reason: str) -> None:
+        """Notes that a task is lost; tells those who want to know, once."""
+        with self._lock:
+            found = self._tasks.pop(task, None)
+            if found is None:
+                return
+            self._reasons[task] = reason
+        self.tell_lost(task, reason)
+
+    def tell_lost(self, task: str, reason: str) -> None:
+        """Ends what runs on a task that is lost or hangs."""
+        error = UnavailableError(f"{task}: {reason}")
+        for tell in [*self.on_lost, *[session.lost for session in list(self.sessions)]]:
+            tell(task, error)
+        self.dask.log({"event": "lost", "task": task, "reason": reason})
+
+
+__all__ = ["CALL_S", "Cluster", "Health", "connect"]

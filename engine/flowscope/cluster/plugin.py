@@ -1,0 +1,119 @@
+"""The plugin of Dask's workers: it starts a host in each worker, also in those that come later.
+
+Dask's event loop never waits for a host: what takes time runs on other threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import Any
+
+import psutil
+from distributed.comm import get_address_host
+from distributed.diagnostics.plugin import WorkerPlugin
+
+import flowscope
+from flowscope.cluster.host import Host
+from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
+from flowscope.cluster.tasks import DeviceInfo, Task, task_name
+from flowscope.cluster.tls import TLSContexts
+from flowscope.errors import FailedPreconditionError
+from flowscope.runtime.config import ConfigProto
+
+
+class HostPlugin(WorkerPlugin):  # type: ignore[misc]
+    """Starts a host in a worker.
+
+    Args:
+        version: The client's version of flowscope.
+        config: Says which devices the worker has.
+
+    Attributes:
+        host: The host, in the worker.
+    """
+
+    name = NAME
+    idempotent = True
+    host: Host
+
+    def __init__(self, version: str, config: ConfigProto) -> None:
+        self._version = version
+        self._config = config
+
+    async def setup(self, worker: Any) -> None:
+        """Starts the host; tells the scheduler how it is reached."""
+        if flowscope.__version__ != self._version:
+            raise FailedPreconditionError(
+                f"the worker at {worker.address} has flowscope {flowscope.__version__}, and this "
+                f"cluster has {self._version}: install the same version there"
+            )
+        entered = await worker.scheduler.flowscope_enter(
+            address=worker.address, version=flowscope.__version__
+        )
+        name = task_name(entered["job"], entered["index"])
+        tls = tls_contexts(worker.security, "worker") if is_sealed(worker.address) else None
+        self.host = await asyncio.to_thread(
+            Host, name, entered["secret"], _address_of(worker.address), tls, self._config
+        )
+        worker.metrics[HELD_METRIC] = self._held_bytes
+        worker.metrics[STEPS_METRIC] = self._steps
+        await worker.scheduler.flowscope_ready(host=self._task(worker, entered).told())
+
+    async def teardown(self, worker: Any) -> None:
+        """Ends the host."""
+        for metric in (HELD_METRIC, STEPS_METRIC):
+            worker.metrics.pop(metric, None)
+        host = self.__dict__.pop("host", None)
+        if host is not None:
+            await asyncio.to_thread(host.close, "it was retired, or its cluster was closed")
+
+    def _task(self, worker: Any, entered: dict[str, Any]) -> Task:
+        host = self.host
+        limit = worker.memory_manager.memory_limit or 0
+        devices = [
+            DeviceInfo(d.name, d.device_type, d.memory_limit_bytes or int(limit))
+            for d in host.devices
+        ]
+        return Task(
+            name=host.name,
+            job=entered["job"],
+            index=entered["index"],
+            worker=entered["worker"],
+            dask_address=worker.address,
+            address=host.endpoint.address,
+            incarnation=host.endpoint.incarnation,
+            devices=tuple(devices),
+            pid=os.getpid(),
+            started=psutil.Process().create_time(),
+            host=socket.gethostname(),
+            memory_limit=int(limit),
+        )
+
+    def _held_bytes(self, worker: Any) -> int:
+        return self.host.held_bytes()
+
+    def _steps(self, worker: Any) -> int:
+        return self.host.steps_done()
+
+
+def is_sealed(address: str) -> bool:
+    """Whether Dask seals what goes to an address."""
+    return address.startswith(("tls://", "wss://"))
+
+
+def tls_contexts(security: Any, role: str) -> TLSContexts:
+    """Returns Dask's own contexts of TLS, of a client or a worker."""
+    server = security.get_listen_args(role)["ssl_context"]
+    client = security.get_connection_args(role)["ssl_context"]
+    return TLSContexts(server, client)
+
+
+def _address_of(dask_address: str) -> str:
+    if dask_address.startswith("inproc://"):
+        return "127.0.0.1"
+    return str(get_address_host(dask_address))
+
+
+__all__ = ["HostPlugin", "is_sealed", "tls_contexts"]
