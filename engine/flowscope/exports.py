@@ -20,9 +20,9 @@ from flowscope.graph import providers
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
-    bitwise cluster debugging dtypes errors experimental graph_util initializers io layers linalg losses
-    manip math metrics nest nn quantization random raw_ops sets signal sparse spectral strings
-    summary test tracing train
+    bitwise cluster debugging dtypes errors experimental graph_util initializers io layers linalg
+    losses manip math metrics nest nn quantization random raw_ops sets signal sparse spectral
+    strings summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.

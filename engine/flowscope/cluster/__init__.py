@@ -9,12 +9,23 @@ loaded when somebody connects.
 """
 
 import typing as _typing
+from importlib import import_module as _import_module
 
 from flowscope.absent import refusal as _refusal
-from flowscope.cluster.membership import Cluster as Cluster, connect as connect
-from flowscope.cluster.tasks import DeviceInfo as DeviceInfo, Task as Task
+from flowscope.cluster.connecting import connect as connect
 
 __all__ = ["Cluster", "DeviceInfo", "Task", "connect"]
 
-if not _typing.TYPE_CHECKING:  # type checkers know which names there are
-    __getattr__ = _refusal(__name__, globals())
+if _typing.TYPE_CHECKING:
+    from flowscope.cluster.membership import Cluster as Cluster
+    from flowscope.cluster.tasks import DeviceInfo as DeviceInfo, Task as Task
+else:
+    #: What needs packages that come with Dask.
+    _LATER = {"Cluster": "membership", "DeviceInfo": "tasks", "Task": "tasks"}
+    _refuse = _refusal(__name__, dict.fromkeys(__all__))
+
+    def __getattr__(name):
+        """Loads a name that is used for the first time; refuses others."""
+        if name not in _LATER:
+            return _refuse(name)
+        return getattr(_import_module(f"flowscope.cluster.{_LATER[name]}"), name)

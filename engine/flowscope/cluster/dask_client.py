@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import distributed
+
 import flowscope
 from flowscope.cluster.tasks import check_jobs
 from flowscope.cluster.tls import TLSContexts
@@ -15,7 +17,6 @@ from flowscope.errors import (
     FailedPreconditionError,
     OpError,
     UnavailableError,
-    UnimplementedError,
 )
 from flowscope.runtime.config import ConfigProto
 
@@ -54,18 +55,12 @@ class DaskClient:
     @staticmethod
     def of(given: Any) -> DaskClient:
         """Returns the one that `fs.cluster.connect` was given; see there for errors."""
-        try:
-            import distributed
-        except ImportError:
-            raise UnimplementedError(
-                'fs.cluster needs Dask: pip install "flowscope[cluster]" (or "distributed")'
-            ) from None
         if isinstance(given, distributed.Client):
             client, is_own = given, False
         elif given is None:
-            client, is_own = _default_client(distributed), False
+            client, is_own = _default_client(), False
         elif isinstance(given, str) or hasattr(given, "scheduler_address"):
-            client, is_own = _new_client(distributed, given), True
+            client, is_own = _new_client(given), True
         else:
             raise DTypeError(
                 "expected a distributed.Client, a Dask cluster, the address of a scheduler or "
@@ -199,7 +194,7 @@ class DaskClient:
             )
 
 
-def _default_client(distributed: Any) -> Any:
+def _default_client() -> Any:
     try:
         return distributed.get_client()
     except ValueError:
@@ -209,9 +204,9 @@ def _default_client(distributed: Any) -> Any:
         ) from None
 
 
-def _new_client(distributed: Any, given: Any) -> Any:
+def _new_client(given: Any) -> Any:
     try:
-        return distributed.Client(given, set_as_default=False)
+        return distributed.Client(given, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as e:
         raise UnavailableError(f"no Dask scheduler can be reached at {given!r}: {e}") from e
 

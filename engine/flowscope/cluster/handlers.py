@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from flowscope.cluster.reports import clock_report, status_report
+from flowscope.runtime.queue_state import QueueState
 
 if TYPE_CHECKING:
     from flowscope.cluster.host import Host
@@ -10,6 +13,19 @@ if TYPE_CHECKING:
 
 def register(host: Host) -> None:
     """Fills a host's handlers, before anybody can connect."""
+
+    def status(peer: str, message: dict[str, Any]) -> dict[str, Any]:
+        others = [other for container in host.containers() for other in container.others()]
+        return status_report(
+            host.endpoint,
+            steps=host.steps.done,
+            running=host.steps.running,
+            held_bytes=host.held_bytes(),
+            queues=[(q.name, q) for q in others if isinstance(q, QueueState)],
+        )
+
+    host.handlers["clock"] = lambda peer, message: clock_report()
+    host.handlers["status"] = status
 
 
 __all__ = ["register"]

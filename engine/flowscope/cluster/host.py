@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.handlers import register
+from flowscope.cluster.hosted import HostedSteps
+from flowscope.cluster.owners import Handler
 from flowscope.cluster.state import ClientContainers
 from flowscope.cluster.tls import TLSContexts
 from flowscope.errors import UnavailableError, UnimplementedError
@@ -21,14 +22,8 @@ from flowscope.runtime.engine import Engine
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.resources import Container
 
-if TYPE_CHECKING:
-    from flowscope.cluster.hosted import HostedSteps
-
 #: What a client's name begins with; the names of tasks begin with "/job:".
 CLIENT_PREFIX = "client:"
-
-#: Answers a control message of a peer, or does what it says.
-Handler = Callable[[str, dict[str, Any]], "dict[str, Any] | None"]
 
 
 class Host:
@@ -48,8 +43,6 @@ class Host:
         handlers: What control messages lead to, by their kinds.
         steps: What clients run here.
     """
-
-    steps: HostedSteps
 
     def __init__(
         self,
@@ -77,6 +70,7 @@ class Host:
             "client.leave": self._leave,
             "container.reset": self._reset,
         }
+        self.steps = HostedSteps(self)
         register(self)
         self.endpoint.on_call = self._call
 
@@ -86,14 +80,21 @@ class Host:
             return self.engine.containers.named(name)
         return self._own.of(client, session)
 
+    def forget_container(self, client: str, session: int) -> None:
+        """Drops what a session has for itself that was closed."""
+        self._own.forget(client, session)
+
+    def containers(self) -> list[Container]:
+        """Returns all containers, the named ones first."""
+        return [*self.engine.containers.all(), *self._own.all()]
+
     def held_bytes(self) -> int:
         """Returns the bytes of the values that variables and queues hold here."""
-        return sum(bytes_of(c) for c in [*self.engine.containers.all(), *self._own.all()])
+        return sum(bytes_of(c) for c in self.containers())
 
     def steps_done(self) -> int:
         """Returns how many steps have ended here."""
-        steps = getattr(self, "steps", None)
-        return 0 if steps is None else steps.done
+        return self.steps.done
 
     def close(self, reason: str = "it was closed") -> None:
         """Tells clients that it goes, and ends its connections and threads."""
@@ -132,9 +133,8 @@ class Host:
 
     def _end(self, client: str) -> None:
         self._clients.discard(client)
-        steps = getattr(self, "steps", None)
-        if steps is not None:
-            steps.client_lost(client)
+        self.steps.client_lost(client)
+        self.endpoint.forget_client(int(client.removeprefix(CLIENT_PREFIX), 16))
 
 
 def new_incarnation() -> int:
@@ -159,4 +159,4 @@ def bytes_of(container: Container) -> int:
     return held + sum(getattr(other, "nbytes", 0) for other in container.others())
 
 
-__all__ = ["CLIENT_PREFIX", "Handler", "Host", "answer", "bytes_of", "new_incarnation"]
+__all__ = ["CLIENT_PREFIX", "Host", "answer", "bytes_of", "new_incarnation"]

@@ -172,7 +172,7 @@ class HostedSteps:
         session = self._sessions.pop((peer, message["session"]), None)
         if session is not None:
             session.gate.request("close")
-            session.container("").clear()
+            self._host.forget_container(peer, message["session"])
 
     def _abort(self, peer: str, message: dict[str, Any]) -> None:
         """Ends a step because it has failed elsewhere."""

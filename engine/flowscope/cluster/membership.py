@@ -1,4 +1,4 @@
-"""A client's view of a cluster: connect, its tasks, who comes and who goes.
+"""A client's view of a cluster: its tasks, who comes and who goes.
 
 Dask's scheduler says which workers there are; the registry (`cluster.registry`) says which tasks
 they are, by events. What a task does is asked of its host, over connections of our own.
@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import queue
+import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.cluster.endpoint import Endpoint
-from flowscope.cluster.health import Health, Heartbeat
-from flowscope.cluster.host import CLIENT_PREFIX, Handler, answer, new_incarnation
+from flowscope.cluster.health import Heartbeat
+from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
+from flowscope.cluster.owners import Handler
+from flowscope.cluster.reports import status_report
+from flowscope.cluster.status import ClusterStatus
 from flowscope.cluster.tasks import Task
+from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import NotFoundError, OpError, UnavailableError
 from flowscope.runtime.engine import Engine, current
 
@@ -24,60 +30,17 @@ if TYPE_CHECKING:
     from flowscope.cluster.dask_client import DaskClient
     from flowscope.cluster.session import ClusterSession
     from flowscope.runtime.config import ConfigProto
+    from flowscope.runtime.remote import Remote
     from flowscope.runtime.session import Session
 
+#: What this process is in its sessions.
+CLIENT_TASK = "/job:client/replica:0/task:0"
 #: Control messages are answered within that.
 CALL_S = 10.0
 #: So long a client waits when it connects with a task.
 _CONNECT_S = 5.0
 #: So often it tries again to reach a task that Dask has and that cannot be reached.
 _AGAIN_S = 0.5
-
-
-def connect(
-    client_or_address: Any = None,
-    *,
-    jobs: Mapping[str, Sequence[Any]] | None = None,
-    config: ConfigProto | None = None,
-) -> Cluster:
-    """Connects with a Dask cluster, whose workers then are tasks that sessions can run on.
-
-        cluster = fs.cluster.connect(LocalCluster(n_workers=3))
-        with fs.Session(cluster) as sess:
-            ...
-
-    Workers that come later are tasks, too. A second call for the same cluster returns the same
-    object.
-
-    Args:
-        client_or_address: A `distributed.Client`, a Dask cluster such as `LocalCluster`, or the
-            address of a scheduler; None for Dask's current client.
-        jobs: The names of workers by jobs, e.g. {"ps": ["alice"]}, in the order of their numbers.
-            Others belong to the job of their name ("ps-0") or resource (`--resources "ps=1"`), or
-            are workers.
-        config: Says which devices workers have (`device_count`, `fake_devices`); what the first
-            client says, holds. By default each has a CPU.
-
-    Raises:
-        UnimplementedError: if Dask (`distributed`) is not installed.
-        DTypeError: if these are no arguments of these kinds.
-        UnavailableError: if the cluster cannot be reached.
-        FailedPreconditionError: if workers or the scheduler have no flowscope, or another version,
-            or if workers are other tasks already than `jobs` says.
-    """
-    from flowscope.cluster.dask_client import DaskClient
-
-    dask = DaskClient.of(client_or_address)
-    found = current().clusters.get(dask.address)
-    if isinstance(found, Cluster):
-        dask.close()
-        found.dask.attach(jobs, config)
-        return found
-    try:
-        return Cluster(dask, jobs, config)
-    except BaseException:
-        dask.close()
-        raise
 
 
 class Cluster:
@@ -87,7 +50,7 @@ class Cluster:
 
     Args:
         dask: The connection with Dask.
-        jobs, config: See `connect`.
+        jobs, config: See `fs.cluster.connect`.
 
     Attributes:
         target: What sessions find it by: the scheduler's address.
@@ -98,6 +61,7 @@ class Cluster:
         session_numbers, step_numbers: Count this client's sessions and steps.
         on_lost: Are told the name of a task that has died, hangs or has left, and why.
         dask: The connection with Dask.
+        watch: Asks all processes how they are.
     """
 
     def __init__(
@@ -109,8 +73,8 @@ class Cluster:
         self.dask = dask
         self.target = dask.address
         self.uid = new_incarnation()
-        self.session_numbers = itertools.count()
-        self.step_numbers = itertools.count(1)
+        self.session_numbers: Iterator[int] = itertools.count()
+        self.step_numbers: Iterator[int] = itertools.count(1)
         self.sessions: set[ClusterSession] = set()
         self.on_lost: list[Callable[[str, Exception], None]] = []
         self.handlers: dict[str, Handler] = {"host.leaving": self._leaving}
@@ -129,6 +93,7 @@ class Cluster:
         self.endpoint.on_call = lambda peer, message: answer(self.handlers, peer, message)
         self.endpoint.on_lost = self._connection_lost
         self._heartbeat = Heartbeat(self)
+        self.watch = ClusterWatch(self)
         try:
             for host in attached.hosts:
                 self._join(Task.heard(host))
@@ -187,6 +152,21 @@ class Cluster:
         """Where Dask's dashboard is; "" where there is none."""
         return self.dask.dashboard_link
 
+    @property
+    def scheduler_address(self) -> str:
+        """The address of Dask's scheduler."""
+        return self.dask.address
+
+    def status(self) -> ClusterStatus:
+        """Returns how all processes are, and what they wait for."""
+        return self.watch.status()
+
+    def client_part(self) -> ClientPart:
+        """Returns what this process tells of itself."""
+        devices = (f"{CLIENT_TASK}/device:CPU:0",)
+        report = status_report(self.endpoint)
+        return ClientPart(CLIENT_TASK, devices, socket.gethostname(), os.getpid(), report)
+
     # -- messages -------------------------------------------------------------------------------
 
     def call(self, task: str, message: dict[str, Any], timeout_s: float = CALL_S) -> dict[str, Any]:
@@ -198,7 +178,7 @@ class Cluster:
         """
         return self.endpoint.call(self.task(task).name, message, timeout_s)
 
-    def open(self, session: Session) -> ClusterSession:
+    def open(self, session: Session) -> Remote:
         """Returns a session's part in the cluster."""
         from flowscope.cluster.session import ClusterSession
 
@@ -235,6 +215,9 @@ class Cluster:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_()
 
     def __repr__(self) -> str:
         jobs: dict[str, int] = {}
@@ -308,4 +291,4 @@ class Cluster:
         self.dask.log({"event": "lost", "task": task, "reason": reason})
 
 
-__all__ = ["CALL_S", "Cluster", "Health", "connect"]
+__all__ = ["CALL_S", "Cluster"]

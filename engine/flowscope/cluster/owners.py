@@ -62,6 +62,9 @@ class HostOwner(Protocol):
     def container(self, client: str, session: int, name: str) -> Container:
         """Returns a container of a client's session; "" is the session's own."""
 
+    def forget_container(self, client: str, session: int) -> None:
+        """Drops the container of a session that was closed."""
+
 
 class ClusterOwner(Protocol):
     """A client's cluster."""

@@ -11,7 +11,7 @@ import socket
 from typing import Any
 
 import psutil
-from distributed.comm import get_address_host
+from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import WorkerPlugin
 
 import flowscope
@@ -21,9 +21,10 @@ from flowscope.cluster.tasks import DeviceInfo, Task, task_name
 from flowscope.cluster.tls import TLSContexts
 from flowscope.errors import FailedPreconditionError
 from flowscope.runtime.config import ConfigProto
+from flowscope.runtime.devices import Device
 
 
-class HostPlugin(WorkerPlugin):  # type: ignore[misc]
+class HostPlugin(WorkerPlugin):
     """Starts a host in a worker.
 
     Args:
@@ -73,8 +74,7 @@ class HostPlugin(WorkerPlugin):  # type: ignore[misc]
         host = self.host
         limit = worker.memory_manager.memory_limit or 0
         devices = [
-            DeviceInfo(d.name, d.device_type, d.memory_limit_bytes or int(limit))
-            for d in host.devices
+            DeviceInfo(d.name, d.device_type, _memory_of(d, int(limit))) for d in host.devices
         ]
         return Task(
             name=host.name,
@@ -96,6 +96,12 @@ class HostPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def _steps(self, worker: Any) -> int:
         return self.host.steps_done()
+
+
+def _memory_of(device: Device, limit: int) -> int:
+    """Returns the bytes that a device has: of a CPU what Dask lets the worker use."""
+    own = device.memory_limit_bytes
+    return limit if device.device_type == "CPU" and limit else own
 
 
 def is_sealed(address: str) -> bool:

@@ -24,7 +24,7 @@ HELD_METRIC = "flowscope bytes held"
 STEPS_METRIC = "flowscope steps"
 
 
-class Registry(SchedulerPlugin):  # type: ignore[misc]
+class Registry(SchedulerPlugin):
     """Knows the tasks of a cluster. See the module.
 
     Args:

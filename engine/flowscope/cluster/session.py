@@ -18,6 +18,7 @@ from flowscope.plan.codegen.variants import Variant
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Program, devices_of
+from flowscope.runtime.devices import Device
 from flowscope.runtime.predicates import Predicate
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class ClusterSession:
     def __init__(self, cluster: ClusterOwner, session: Session) -> None:
         self.cluster = cluster
         self.number = next(cluster.session_numbers)
-        self.devices: Sequence[RemoteDevice] = [
+        self.devices: Sequence[Device] = [
             RemoteDevice(d.name, task.incarnation, d.memory_limit)
             for task in cluster.tasks
             for d in task.devices

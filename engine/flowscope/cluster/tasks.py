@@ -100,7 +100,7 @@ class TaskNumbers:
     """
 
     def __init__(self, jobs: Mapping[str, Sequence[str]] | None = None) -> None:
-        self._jobs: dict[str, tuple[str, int | None]] = {}
+        self._jobs: dict[str, tuple[str, int]] = {}
         self._tasks: dict[str, tuple[str, int]] = {}
         self.assign(jobs or {})
 

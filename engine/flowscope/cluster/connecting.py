@@ -1,0 +1,68 @@
+"""`fs.cluster.connect`: where Dask is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from flowscope.errors import UnimplementedError
+from flowscope.runtime.engine import current
+
+if TYPE_CHECKING:
+    from flowscope.cluster.membership import Cluster
+    from flowscope.runtime.config import ConfigProto
+
+
+def connect(
+    client_or_address: Any = None,
+    *,
+    jobs: Mapping[str, Sequence[Any]] | None = None,
+    config: ConfigProto | None = None,
+) -> Cluster:
+    """Connects with a Dask cluster, whose workers then are tasks that sessions can run on.
+
+        cluster = fs.cluster.connect(LocalCluster(n_workers=3))
+        with fs.Session(cluster) as sess:
+            ...
+
+    Workers that come later are tasks, too. A second call for the same cluster returns the same
+    object.
+
+    Args:
+        client_or_address: A `distributed.Client`, a Dask cluster such as `LocalCluster`, or the
+            address of a scheduler; None for Dask's current client.
+        jobs: The names of workers by jobs, e.g. {"ps": ["alice"]}, in the order of their numbers.
+            Others belong to the job of their name ("ps-0") or resource (`--resources "ps=1"`), or
+            are workers.
+        config: Says which devices workers have (`device_count`, `fake_devices`); what the first
+            client says, holds. By default each has a CPU.
+
+    Raises:
+        UnimplementedError: if Dask (`distributed`) is not installed.
+        DTypeError: if these are no arguments of these kinds.
+        UnavailableError: if the cluster cannot be reached.
+        FailedPreconditionError: if workers or the scheduler have no flowscope, or another version,
+            or if workers are other tasks already than `jobs` says.
+    """
+    if find_spec("distributed") is None:
+        raise UnimplementedError(
+            'fs.cluster needs Dask: pip install "flowscope[cluster]" installs it'
+        )
+    from flowscope.cluster.dask_client import DaskClient  # Dask takes a while to load
+    from flowscope.cluster.membership import Cluster
+
+    dask = DaskClient.of(client_or_address)
+    found = current().clusters.get(dask.address)
+    if isinstance(found, Cluster):
+        dask.close()
+        found.dask.attach(jobs, config)
+        return found
+    try:
+        return Cluster(dask, jobs, config)
+    except BaseException:
+        dask.close()
+        raise
+
+
+__all__ = ["connect"]
