@@ -13,7 +13,7 @@ from flowscope.cluster.owners import ClusterOwner
 from flowscope.cluster.step import ClusterFunction, ClusterStep
 from flowscope.errors import InternalError, InvalidArgumentError, OpError, UnavailableError
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.plan.back_ends import BackEnd, Executable, Function, Target
+from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.variants import Variant
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
@@ -66,7 +66,9 @@ class ClusterSession:
         """Whether a device belongs to another task."""
         return bool(device) and task_of(device) != self.task
 
-    def function(self, plan: Plan, resources: Sequence[Any], is_handed_out: bool) -> Function:
+    def function(
+        self, plan: Plan, resources: Sequence[Any], is_handed_out: bool
+    ) -> ClusterFunction:
         """Returns what runs a plan that has partitions on other tasks."""
         session = self._session()
         if session is None:
