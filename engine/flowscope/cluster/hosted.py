@@ -71,6 +71,7 @@ class HostedSteps:
             "plan.ship": self._ship,
             "variable.read": self._read,
             "variable.assign": self._assign,
+            "variable.drop": self._drop,
         }
         host.endpoint.on_run = self.on_run
         host.handlers.update(
@@ -158,6 +159,10 @@ class HostedSteps:
         self._variable(peer, header).adopt(values[0])
         return {}, []
 
+    def _drop(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        self._variable(peer, header).drop()
+        return {}, []
+
     def _variable(self, peer: str, header: dict[str, Any]) -> Any:
         container = self.session(peer, header["session"]).container(header["container"])
         dims = header["dims"]
@@ -187,13 +192,14 @@ class HostedSteps:
         self.session(peer, message["session"]).gate.request(message["request"])
 
     def _variables(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
-        """Returns which of some variables have a value, and how often each was written."""
+        """Returns of some variables: whether each has a value, how often it was written, bytes."""
         session = self.session(peer, message["session"])
         told: list[list[Any]] = []
         for container, name in message["names"]:
             found = session.container(container).variables().get(name)
             is_there = found is not None and found.is_initialized
-            told.append([is_there, 0 if found is None else found.writes])
+            nbytes = 0 if found is None else int(getattr(found.value, "nbytes", 0))
+            told.append([is_there, 0 if found is None else found.writes, nbytes])
         return {"variables": told}
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.cluster.channel import StepId
+from flowscope.cluster.channel import ProcessChannel, StepId
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.owners import HostOwner
 from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.runtime.blas import one_thread
 from flowscope.runtime.part_trace import PartRecorder, packed
+from flowscope.runtime.rendezvous import Rendezvous
 from flowscope.runtime.split import SplitStep
 from flowscope.runtime.step import Step
 
@@ -105,7 +106,9 @@ class HostedStep:
     def _computed(self, step: Step, values: Sequence[Any]) -> list[Any]:
         plan = self._plan
         endpoint = self._host.endpoint
-        channel = endpoint.open_step(self._number, plan.table)
+        # What meets nobody needs nothing of the transport.
+        is_alone = not plan.table.routes
+        channel = Rendezvous() if is_alone else endpoint.open_step(self._number, plan.table)
         try:
             split = SplitStep(step, channel, self._session.gate, self._run, self._tell)
             given = dict(zip(plan.takes, values, strict=True))
@@ -122,11 +125,14 @@ class HostedStep:
                 split.end(error)
             with np.errstate(all="ignore"):
                 split.begin()
+            if isinstance(channel, ProcessChannel):
+                channel.flush()
             fetched = split.finish()
             return [fetched[i] for i in plan.gives]
         finally:
             self._split = None
-            endpoint.close_step(self._number)
+            if not is_alone:
+                endpoint.close_step(self._number)
 
     def _tell(self, error: BaseException) -> None:
         """Tells the client that the step fails here, before its threads have come to rest."""

@@ -174,6 +174,11 @@ class RemoteVariable(RemoteState):
         return int(self._told()[1])
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of its value; 0 if it has none."""
+        return int(self._told()[2])
+
+    @property
     def value(self) -> Any:
         """Its value, brought here; None if it has none."""
         return self.read() if self.is_initialized else None
@@ -190,6 +195,10 @@ class RemoteVariable(RemoteState):
         return value
 
     adopt = assign
+
+    def drop(self) -> None:
+        """Takes the value away."""
+        self._remote.ask(self.task, {"kind": "variable.drop", **self._facts()})
 
     def _facts(self) -> dict[str, Any]:
         self._remote.used.add(self.task)

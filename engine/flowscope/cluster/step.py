@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
-from flowscope.cluster.channel import KeyTable, StepId
+from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.plans import Peer, Shipment, keys_of, stripped
@@ -32,7 +32,7 @@ from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
-from flowscope.runtime.rendezvous import Pending
+from flowscope.runtime.rendezvous import Pending, Rendezvous
 from flowscope.runtime.split import DerivedError, SplitStep
 
 if TYPE_CHECKING:
@@ -236,7 +236,11 @@ class ClusterStep:
         self._gate = gate
         self._run = run
         self._id = StepId(session.cluster.uid, next(session.cluster.step_numbers))
-        channel = self._endpoint.open_step(self._id, function.table)
+        # What meets nobody needs nothing of the transport.
+        self._is_alone = not function.table.routes
+        channel: Rendezvous = (
+            Rendezvous() if self._is_alone else self._endpoint.open_step(self._id, function.table)
+        )
         step = current_step()
         self._split = SplitStep(step, channel, gate, run, self._tell, self._explained)
         #: Who has told first that the step fails there.
@@ -266,13 +270,16 @@ class ClusterStep:
                 states = tuple([resources[i] for i in part.handles])
                 split.add(part, call, taken, states)
             split.begin()
+            if isinstance(split.channel, ProcessChannel):
+                split.channel.flush()
             self._answers(pending, fetched)
             fetched |= split.finish()
             if self._traces is not None:
                 self._traces[:0] = [one.taken() for one in recorders]
         finally:
             del self._session.steps[self._id.number]
-            self._endpoint.close_step(self._id)
+            if not self._is_alone:
+                self._endpoint.close_step(self._id)
         return tuple([fetched[i] for i in range(len(fetched))])
 
     def _start(

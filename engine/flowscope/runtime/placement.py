@@ -16,6 +16,7 @@ from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import has_kernel
 from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.passes.place import place
 from flowscope.plan.placement.choices import is_plain
 from flowscope.plan.placement.simulation import Greedy, Prediction
@@ -24,6 +25,7 @@ from flowscope.plan.program import Node, Program
 from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
+    from flowscope.runtime.planner import Planner
     from flowscope.runtime.session import Session
 
 
@@ -211,14 +213,25 @@ def move(session: Session, op_or_scope: Any, device: Any) -> Move:
                 if found.refused is not None:
                     raise InvalidArgumentError(found.refused)
                 going.update(handles)
+        _check_queues_stay(planner, going)
         for op in operations:
             op.device = wishes[op.id]
             session.graph.edited(op)
         for handle, name in going.items():
-            state = session._state(handle.definition)
-            if isinstance(state, VariableState):
-                state.relocate(planner.device_named(name).put)
+            _take_along(planner, handle, name)
     return found
+
+
+def _take_along(planner: Planner, handle: Operation, name: str) -> None:
+    """Brings the value of a variable to another device."""
+    op, before = handle.definition, planner.placements.get(handle.id, "")
+    state = planner.state_at(op, before)
+    if not planner.is_elsewhere(before) and not planner.is_elsewhere(name):
+        if isinstance(state, VariableState):
+            state.relocate(planner.device_named(name).put)
+    elif isinstance(op, VarHandleOp) and state.is_initialized:
+        planner.state_at(op, name).assign(state.read())
+        state.drop()
 
 
 def _predicted(
@@ -250,10 +263,23 @@ def _predicted(
     return Move(before_s, after_s, sum(_value_bytes(session, op) for op in going)), going
 
 
+def _check_queues_stay(planner: Planner, going: Mapping[Operation, str]) -> None:
+    for handle, name in going.items():
+        before = planner.placements.get(handle.id, "")
+        is_far = planner.is_elsewhere(before) or planner.is_elsewhere(name)
+        if is_far and not isinstance(handle.definition, VarHandleOp):
+            raise InvalidArgumentError(
+                f'"{handle.name}" is on {before}, and what is in it stays in that process: close '
+                "the session, ask for the other device and make it anew"
+            )
+
+
 def _value_bytes(session: Session, handle: Operation) -> int:
-    state = session._state(handle.definition)
-    value = state.value if isinstance(state, VariableState) else None
-    return int(getattr(value, "nbytes", 0)) if value is not None else 0
+    planner = session.planner
+    state = planner.state_at(handle.definition, planner.placements.get(handle.id, ""))
+    if isinstance(state, VariableState):
+        return int(getattr(state.value, "nbytes", 0))
+    return int(getattr(state, "nbytes", 0))
 
 
 def _wishes(
@@ -287,6 +313,8 @@ def _device(session: Session, device: Any) -> str:
         names = ", ".join(d.name for d in session.devices)
         raise InvalidArgumentError(f"expected a device among {names}, got {str(device)!r}")
     spec = DeviceSpec.from_string(found[0])
+    if session.cluster is not None:
+        return str(spec)
     return DeviceSpec(device_type=spec.device_type, device_index=spec.device_index).to_string()
 
 

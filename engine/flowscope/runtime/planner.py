@@ -310,6 +310,12 @@ class Planner:
         """Whether a device belongs to another task of a cluster."""
         return self._remote is not None and self._remote.is_elsewhere(device)
 
+    def state_at(self, handle: Any, device: str) -> Any:
+        """Returns what a handle stands for on a device: state here, or of another task."""
+        if self._remote is not None and self._remote.is_elsewhere(device):
+            return self._remote.state(handle, device)
+        return self.state(handle)
+
     def _bound(
         self,
         plan: Plan,
@@ -374,9 +380,7 @@ class Planner:
                 self._bind(call, self.around)
 
     def _variable(self, handle: Node) -> Any:
-        if self._remote is not None and self._remote.is_elsewhere(handle.device):
-            return self._remote.state(handle.op, handle.device)
-        state = self.state(handle.op)
+        state = self.state_at(handle.op, handle.device)
         is_placed = self._has_kinds and isinstance(state, VariableState)
         return PlacedVariable(state, self._by_name[handle.device]) if is_placed else state
 

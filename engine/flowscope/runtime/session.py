@@ -251,9 +251,7 @@ class Session(Controls):
     def variable_state(self, handle: Tensor) -> VariableState:
         """Returns where the value of the variable with this handle is kept."""
         device = self._planner.placements.get(handle.op.id, "")
-        if self._remote is not None and self._remote.is_elsewhere(device):
-            return self._remote.state(handle.op.definition, device)  # type: ignore[no-any-return]
-        return self._state(handle.op.definition)  # type: ignore[no-any-return]
+        return self._planner.state_at(handle.op.definition, device)  # type: ignore[no-any-return]
 
     def _state(self, handle: Any) -> Any:
         container, name = self._container, handle.container

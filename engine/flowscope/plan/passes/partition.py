@@ -114,6 +114,8 @@ class _Projector:
         self._values: dict[tuple[Value, str], Value] = {}
         self._nodes: dict[tuple[Node, str], Node] = {}
         self._signals: dict[tuple[Node, str, str], Node] = {}
+        #: How often a name was taken for what crosses.
+        self._names: dict[str, int] = {}
         self._feeds: dict[str, set[Value]] = {d: set() for d in self._devices}
         #: Nodes that take values of a back edge, which comes later: as they were, and as they are.
         self._merges: list[tuple[Node, Node, str]] = []
@@ -233,7 +235,7 @@ class _Projector:
         found = self._values.get((source, device))
         if found is None:
             level = self._levels[source.node or source]
-            op = Transfer(f"{source.label}/told", at.device, device, True)
+            op = Transfer(self._unique(f"{source.label}/told"), at.device, device, True)
             near = source.node or level.owner
             assert near is not None
             if is_here:
@@ -321,13 +323,19 @@ class _Projector:
             return []
         return [self._nodes.get((node, device), node)]
 
+    def _unique(self, name: str) -> str:
+        """Returns a name for what crosses: loops that a pass has split share theirs."""
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return f"{name}_{count}" if count else name
+
     def _signal(self, node: Node, at: str, device: str) -> Node:
         """Returns what has come on a device once a node has finished on another: nothing."""
         found = self._signals.get((node, at, device))
         if found is None:
             level = self._levels[node]
             (done,) = self._parts_of(node, at)
-            facts = f"^{node.name}", at, device
+            facts = self._unique(f"^{node.name}"), at, device
             empty = np.empty(0, np.float32)
             value = _end(
                 Const(Literal(empty), float32),
