@@ -36,6 +36,8 @@ REGISTRY = "filled with functions and classes while modules load"
 CACHE = "remembers what a pure function has returned"
 #: Definitions by name are Python's own: of a class or function there is one in a process.
 DEFINITIONS = "definitions by name belong to the process, as classes and functions do"
+#: Who wants threads to change soon, and what the user has set before.
+INTERPRETER = "the switch interval belongs to the interpreter, and so does who has changed it"
 #: A signal comes to the main thread of the process.
 SIGNALS = "signals belong to the process"
 
@@ -50,6 +52,7 @@ ALLOWED = {
     "control.blocks.differentiable": REGISTRY,
     "control.blocks.differentiator": REGISTRY,
     "control.loop.loop_gradients": REGISTRY,
+    "cluster.switch_interval.ShortSwitches._lock": INTERPRETER,
     "graph.current_step.steps_of_threads": "a thread works for one step, of whichever engine",
     "graph.default._Base.graph": "the default graph below all threads' stacks, as in TensorFlow",
     "graph.default._Base.session": "the interactive session, which is the process's default one",

@@ -1,11 +1,13 @@
 """Endpoints find each other, ask, tell and run."""
 
+import sys
 import threading
 
 import numpy as np
 import pytest
 from process_channels import FreeGate
 
+from flowscope.cluster.channel import KeyTable, StepId
 from flowscope.cluster.endpoint import Endpoint
 from flowscope.errors import (
     DeadlineExceededError,
@@ -238,3 +240,73 @@ def test_nothing_is_left_of_closed_endpoints(endpoints):
     a.close()
     b.close()
     assert threading.active_count() == before
+
+
+def test_what_goes_there_and_back_is_counted(pair):
+    a, b = pair
+    b.on_run = lambda peer, header, values: (header, [])
+    for _ in range(3):
+        a.start_run(B, {"n": 1}, [np.zeros(50_000)]).wait(FreeGate())
+    found = a.counters()[B]
+    assert found.runs == 3 and b.counters()[A].runs == 0
+    assert found.sent_bytes > 3 * 400_000 > found.received_bytes > 0
+    assert found.unwritten_bytes == 0 and found.silent_s >= 0
+
+
+def test_threads_change_sooner_while_there_are_endpoints(endpoints):
+    before = sys.getswitchinterval()
+    one, other = endpoints(A), endpoints(B)
+    assert sys.getswitchinterval() < before
+    one.close()
+    assert sys.getswitchinterval() < before
+    other.close()
+    assert sys.getswitchinterval() == before
+
+
+def test_a_peer_that_does_not_read_holds_nobody_up(pair):
+    a, b = pair
+    table = KeyTable([f"{A}/device:CPU:0;{B}/device:CPU:0;x:0"], lambda d: d.rpartition("/")[0])
+    channel = a.open_step(StepId(1, 1), table)
+    box, value = channel.mailbox(table.keys[0]), np.zeros(8000)
+    for _ in range(500):  # 32 MB: more than any buffer of the kernel
+        box.send(value)
+    assert a.counters()[B].unwritten_bytes > 0
+    b.on_call = lambda peer, message: message
+    assert a.call(B, {"n": 1}, 5) == {"n": 1}
+    inbox = b.open_step(StepId(1, 1), table).mailbox(table.keys[0])
+    assert all(inbox.receive(FreeGate()).shape == (8000,) for _ in range(500))
+
+
+def test_a_run_that_is_given_up_leaves_others_alone(pair):
+    a, b = pair
+    go_on = threading.Event()
+    b.on_run = lambda peer, header, values: (header["n"] or go_on.wait(10)) and (header, [])
+    given_up = a.start_run(B, {"n": 0}, [])
+    given_up.abandon()
+    assert given_up.is_done
+    with pytest.raises(UnavailableError, match="nobody waits for the answer"):
+        given_up.result()
+    assert a.start_run(B, {"n": 2}, []).wait(FreeGate())[0] == {"n": 2}
+    go_on.set()
+
+
+def test_a_run_may_be_waited_for_without_a_gate(pair):
+    a, b = pair
+    go_on = threading.Event()
+    b.on_run = lambda peer, header, values: go_on.wait(10) and (header, [])
+    run = a.start_run(B, {}, [])
+    assert a.first_done([run], timeout_s=0.01) is None
+    go_on.set()
+    assert a.first_done([run], timeout_s=10) is run
+
+
+def test_a_life_that_begins_again_replaces_the_one_before(endpoints):
+    a, b = endpoints(A), endpoints(B)
+    a.connect(B, b.address, 1)
+    lost = []
+    b.on_lost = lambda peer, error: lost.append(peer)
+    again = endpoints(A, incarnation=2)
+    again.connect(B, b.address, 1)
+    assert lost == [A] and b._peers[A].incarnation == 2
+    b.on_call = lambda peer, message: message
+    assert again.call(B, {"n": 1}, 5) == {"n": 1}

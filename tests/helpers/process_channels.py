@@ -45,6 +45,11 @@ def two_endpoints() -> Iterator[tuple[Endpoint, Endpoint]]:
         other.close()
 
 
+def by_device(keys: Sequence[str]) -> KeyTable:
+    """Returns keys whose devices say which process they belong to."""
+    return KeyTable(keys, lambda device: device.rpartition("/device:")[0])
+
+
 def from_first_to_second(keys: Sequence[str]) -> KeyTable:
     """Returns keys whose sending devices belong to the first endpoint, the others to the second."""
     senders = {key.split(";")[0] for key in keys}

@@ -19,6 +19,7 @@ from typing import Any
 from flowscope.cluster.connections import Connection
 from flowscope.cluster.values import Data, Shape, decoded, empty, is_string
 from flowscope.errors import DataLossError, OpError
+from flowscope.graph.dtypes import uint8
 from flowscope.runtime.rendezvous import Tag
 
 _HEAD = struct.Struct("<BQQ")
@@ -65,9 +66,9 @@ class Offer:
     def buffer(self) -> memoryview:
         """Makes room for the value; returns where its bytes go."""
         if is_string(self.code):
-            self.value = bytearray(self.nbytes)
-            return memoryview(self.value)
-        self.value, view = empty(self.code, self.shape, self.nbytes)
+            self.value, view = empty(int(uint8), (self.nbytes,), self.nbytes)
+        else:
+            self.value, view = empty(self.code, self.shape, self.nbytes)
         return view
 
     def fill(self) -> None:

@@ -114,9 +114,9 @@ class Connection:
         return is_more
 
     @property
-    def is_idle(self) -> bool:
-        """Whether the kernel has taken all that was written."""
-        return not self._queue and not self._rest
+    def unwritten_bytes(self) -> int:
+        """How many bytes the kernel has not taken."""
+        return sum(map(len, [*self._queue, *self._rest]))
 
     def _write_some(self, flags: int) -> bool:
         """Writes once; returns whether the kernel took all of it."""

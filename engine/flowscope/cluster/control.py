@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,9 @@ class Control:
         connection: The connection.
         on_call: Does what comes.
         on_ended: Is told once that it has ended: with the error, or None after a goodbye.
+
+    Attributes:
+        heard_at: When something came last, by the monotonic clock.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Control:
         self._numbers = itertools.count()
         self._questions: dict[int, _Question] = {}
         self._has_ended = False
+        self.heard_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"control {peer}", daemon=True)
 
     def start(self) -> None:
@@ -121,6 +126,7 @@ class Control:
         while True:
             message = reader.next()
             if message is None:
+                self.heard_at = time.monotonic()
                 reader.feed(self.connection.read())
             elif _GOODBYE in message[0]:
                 return None

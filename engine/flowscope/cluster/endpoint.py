@@ -22,6 +22,7 @@ from flowscope.cluster.bulk import Bulk
 from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.connections import Connection
 from flowscope.cluster.control import Control, OnCall
+from flowscope.cluster.counters import Counters, PeerCounters
 from flowscope.cluster.flusher import Flusher
 from flowscope.cluster.handshake import ACCEPTED, Hello, Talk, introduce, meet, refuse
 from flowscope.cluster.links import Link
@@ -29,6 +30,7 @@ from flowscope.cluster.poller import Poller
 from flowscope.cluster.runs import OnRun, PendingRun, RunConnection, first_done, serve
 from flowscope.cluster.sender import Sender
 from flowscope.cluster.steps import Steps
+from flowscope.cluster.switch_interval import ShortSwitches
 from flowscope.cluster.tls import Tls, TLSContexts
 from flowscope.errors import (
     FailedPreconditionError,
@@ -71,11 +73,44 @@ class Peer:
         self.idle: list[RunConnection] = []
         self.runs: set[Connection] = set()
         self.is_lost = False
+        self.runs_started = 0
+        #: Bytes and writes of run connections that have ended.
+        self._past = [0, 0, 0]
+
+    def ended(self, run: Connection) -> None:
+        """Notes that a run connection has ended."""
+        if run in self.runs:
+            self.runs.discard(run)
+            for i, count in enumerate(_counts(run)):
+                self._past[i] += count
+
+    def counters(self) -> PeerCounters:
+        """Returns what has gone there and back."""
+        connections = [*self.connections.values(), *list(self.runs)]
+        sent, received, writes = (
+            sum(counts) for counts in zip(self._past, *map(_counts, connections), strict=True)
+        )
+        return PeerCounters(
+            runs=self.runs_started,
+            sent=self.link.sent,
+            received=self.link.received,
+            sent_bytes=sent,
+            received_bytes=received,
+            writes=writes,
+            unwritten_bytes=sum(c.unwritten_bytes for c in connections),
+            offered=self.bulk.offered,
+            asked=self.bulk.asked,
+            silent_s=time.monotonic() - self.control.heard_at,
+        )
 
     def close(self) -> None:
         """Ends all connections."""
         for one in [*self.connections.values(), *list(self.runs)]:
             one.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
+
+
+def _counts(one: Connection) -> tuple[int, int, int]:
+    return one.sent_bytes, one.received_bytes, one.writes
 
 
 @frozen
@@ -147,6 +182,7 @@ class Endpoint:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        ShortSwitches.begin()
         self._start(f"listener {name}", self._listen)
 
     # ------------------------------------------------------------ peers
@@ -214,6 +250,7 @@ class Endpoint:
         self._poller.close()
         self._bulk_poller.close()
         self._sender.close()
+        ShortSwitches.end()
         for thread in list(self._threads):
             if thread is not threading.current_thread():
                 thread.join(_HANDSHAKE_S)
@@ -254,6 +291,7 @@ class Endpoint:
             carrier = found.idle.pop()
         except IndexError:
             carrier = self._new_run(found)
+        found.runs_started += 1
         return carrier.start(header, values)
 
     first_done = staticmethod(first_done)
@@ -283,6 +321,10 @@ class Endpoint:
         """Ends the steps of a client, and forgets what has come for others of its steps."""
         self._steps.forget(client)
 
+    def counters(self) -> Counters:
+        """Returns what has gone between this process and its peers, by their names."""
+        return {name: peer.counters() for name, peer in list(self._peers.items())}
+
     # ------------------------------------------------------------ connections
 
     def _peer(self, name: str) -> Peer:
@@ -300,7 +342,9 @@ class Endpoint:
         peer.runs.add(one)
 
         def free(carrier: RunConnection) -> None:
-            if peer.is_lost:
+            if one.error is not None:
+                peer.ended(one)
+            elif peer.is_lost:
                 one.close()
             else:
                 peer.idle.append(carrier)
@@ -391,7 +435,7 @@ class Endpoint:
         try:
             serve(one, peer.name, lambda *run: self.on_run(*run))
         finally:
-            peer.runs.discard(one)
+            peer.ended(one)
             one.close()
 
     def _expected(self, hello: Hello) -> Peer | None:

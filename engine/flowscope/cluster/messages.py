@@ -17,11 +17,14 @@ import msgpack
 
 from flowscope.cluster.values import Data, decoded, empty, encoded, is_string
 from flowscope.errors import DataLossError, InvalidArgumentError, OpError
+from flowscope.graph.dtypes import uint8
 
 _PREFIX = struct.Struct("<IQ")
 #: So large a value stands in the head; larger ones are read into their place.
 _INLINE_BYTES = 4096
 _MOST_HEAD_BYTES = 1 << 28
+#: The code of bytes.
+_BYTES = int(uint8)
 #: The extension type of integers of more than 64 bits.
 _LONG = 1
 
@@ -76,7 +79,7 @@ class MessageReader:
         self._header: dict[str, Any] | None = None
         self._values: list[Any] = []
         #: Where the bytes of large values go that have not come: index, code, shape, bytes.
-        self._strings: list[tuple[int, int, tuple[int, ...], bytearray]] = []
+        self._strings: list[tuple[int, int, tuple[int, ...], Any]] = []
         self._views: list[memoryview] = []
 
     @property
@@ -152,11 +155,9 @@ class MessageReader:
             if type(data) is bytes:
                 values.append(decoded(code, shape, data))
             elif is_string(code):
-                if not 0 <= data <= nbytes:
-                    raise DataLossError(f"expected at most {nbytes} bytes of strings, got {data}")
-                text = bytearray(data)
+                text, view = empty(_BYTES, (data,), data)
                 strings.append((index, code, shape, text))
-                views.append(memoryview(text))
+                views.append(view)
                 values.append(None)
             else:
                 array, view = empty(code, shape, data)

@@ -145,6 +145,7 @@ class PendingRun:
         if not self.is_done:
             self._fail(ConnectionAbortedError("nobody waits for the answer any more"))
             self._carrier.connection.close()
+            self._carrier.free(self._carrier)
 
     def fileno(self) -> int:
         """Returns the descriptor of the socket that the answer comes from."""
