@@ -19,7 +19,7 @@ test("a worker is a row: who, where, how full, and what it waits for since when"
   const [client, row, hung] = workerRows(STATUS);
   assert.deepEqual([client?.name, client?.fill, client?.clock], ["this notebook", null, ""]);
   assert.match(client?.memory ?? "", /^300\sMB$/);
-  assert.deepEqual([row?.name, row?.dask, row?.host, row?.process], ["worker 0", "alice", "127.0.0.1", "process 4711"]);
+  assert.deepEqual([row?.name, row?.dask, row?.host, row?.process], ["worker 0", "alice in Dask", "127.0.0.1", "process 4711"]);
   assert.deepEqual(row?.devices.map(({ short }) => short), ["CPU:0", "GPU:0"]);
   assert.deepEqual(row?.fill, { share: 0.75, level: "high" });
   assert.match(`${row?.clock} ${row?.clockError}`, /^\u22121\.20\sms \u00b1 41\.0\s\u00b5s$/);

@@ -29,7 +29,7 @@ def test_a_deadline_says_who_waited_for_whom_over_all_workers(ends):
         sess.run(last, options=fs.RunOptions(timeout_in_ms=1000))
     text = caught.value.message
     assert "1000 ms" in text
-    assert "worker 1 has not sent yet: worker 0 has waited" in text
+    assert 'worker 1 waits for the queue "jobs": worker 0 has waited' in text
     assert '"got" of worker 1' in text
 
 

@@ -99,11 +99,13 @@ def test_two_steps_that_cross_are_no_circle():
     assert [f.kind for f in findings(some, WELL)] == ["waits", "waits"]
 
 
-def test_a_device_that_waits_for_a_queue_is_no_root():
+def test_a_device_that_waits_for_a_queue_says_so():
     queue = WaitStatus("c1", 7, device(1), "", "jobs", "queue", 5.0)
-    assert findings([waits(device(0), device(1)), queue], WELL) == ()
-    told = explained([waits(device(0), device(1)), queue], WELL, "c1", 7)
-    assert told == 'worker 1 has waited 5.0 s for the queue "jobs"'
+    text = 'worker 1 waits for the queue "jobs": worker 0 has waited 2.0 s for "x:0" of worker 1'
+    assert texts(findings([waits(device(0), device(1)), queue], WELL)) == [text]
+    assert explained([waits(device(0), device(1)), queue], WELL, "c1", 7) == text
+    assert findings([queue], WELL) == ()
+    assert explained([queue], WELL, "c1", 7) == 'worker 1 has waited 5.0 s for the queue "jobs"'
 
 
 def test_an_error_says_what_its_own_step_waits_for():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 
@@ -47,6 +48,7 @@ class Watched:
     target = "fs://test"
     scheduler_address = "tcp://127.0.0.1:8786"
     dashboard_link = ""
+    lost_tasks: ClassVar[dict[str, str]] = {}
 
     def __init__(self, count):
         self.endpoint = Endpoint("client:1", 1, b"secret")
@@ -66,7 +68,7 @@ class Watched:
             return {"now": clock_report()["now"] + 100.0 * number}
         queue = QueueState("jobs", 8, (), None)
         told = status_report(
-            self.workers[number], steps=3, held_bytes=64, traffic=(5, 6), queues=[("jobs", queue)]
+            self.workers[number], steps=3, held_bytes=64, traffic=(5, 6), queues=[queue]
         )
         return told | {"waits": self.waits[number]}
 

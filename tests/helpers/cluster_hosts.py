@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import flowscope as fs
 from flowscope.cluster.endpoint import Endpoint
@@ -55,12 +55,16 @@ class Host:
         self.endpoint.on_lost = lambda peer, _: self.steps.client_lost(peer)
         self.steps = HostedSteps(self)
         self.handlers["clock"] = lambda peer, m: clock_report()
-        self.handlers["status"] = lambda peer, m: status_report(
-            self.endpoint, steps=self.steps.done, running=self.steps.running
-        )
+        self.handlers["status"] = self._status
         self.containers: dict[Any, Container] = {}
         devices = tuple([DeviceInfo(d.name, 0) for d in self.devices])
         self.task = Task(name, self.endpoint.address, incarnation, devices, os.getpid())
+
+    def _status(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
+        queues = [q for c in self.containers.values() for q in c.others()]
+        waits = self.steps.queue_waits(queues)
+        done, running = self.steps.done, self.steps.running
+        return status_report(self.endpoint, steps=done, running=running, queue_waits=waits)
 
     def container(self, client: str, session: int, name: str) -> Container:
         return self.containers.setdefault(name or (client, session), Container())
@@ -94,6 +98,7 @@ class Cluster:
         raise NotImplementedError
 
     scheduler_address = dashboard_link = ""
+    lost_tasks: ClassVar[dict[str, str]] = {}
 
     def health(self, task: str) -> tuple[str, str]:
         return "ok", ""

@@ -16,12 +16,14 @@ def register(host: Host) -> None:
 
     def status(peer: str, message: dict[str, Any]) -> dict[str, Any]:
         others = [other for container in host.containers() for other in container.others()]
+        queues = [q for q in others if isinstance(q, QueueState)]
         return status_report(
             host.endpoint,
             steps=host.steps.done,
             running=host.steps.running,
             held_bytes=host.held_bytes(),
-            queues=[(q.name, q) for q in others if isinstance(q, QueueState)],
+            queues=queues,
+            queue_waits=host.steps.queue_waits(queues),
         )
 
     host.handlers["clock"] = lambda peer, message: clock_report()

@@ -7,8 +7,9 @@ client has a gate of its own, which does what is asked of the client's.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import loads
 from flowscope.errors import FailedPreconditionError
 from flowscope.runtime.gate import Gate
+from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container
 from flowscope.runtime.split import DerivedError
 
@@ -88,6 +90,21 @@ class HostedSteps:
     def running(self) -> int:
         """How many steps are on their way."""
         return len(self._steps)
+
+    def queue_waits(self, queues: Iterable[QueueState]) -> list[tuple[StepId, str, str, float]]:
+        """Returns which steps wait for queues: the step, its device, the queue, and for how long.
+
+        Args:
+            queues: The host's queues.
+        """
+        now = time.monotonic()
+        numbers = {step.whole: number for number, step in list(self._steps.items())}
+        return [
+            (numbers[step.whole], step.device or self._host.devices[0].name, q.name, now - since)
+            for q in queues
+            for step, since in q.waiters
+            if step is not None and step.whole in numbers
+        ]
 
     def on_run(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         """Does what a run connection has brought; answers with its values, or with its error."""

@@ -54,6 +54,8 @@ class HostedStep:
         #: What traces its partitions; None where nobody wants that.
         self._recorders: list[PartRecorder] | None = [] if header.get("is_traced") else None
         self._lock = threading.Lock()
+        #: What its partitions are parts of; None before it begins.
+        self.whole: Step | None = None
         self._split: SplitStep | None = None
         self._error: BaseException | None = None
 
@@ -76,6 +78,7 @@ class HostedStep:
         call: Any = plan
         step = Step(call, None, gate, self._host.engine.host_threads, me)
         step.number = self._run[2]
+        self.whole = step
         steps_of_threads[me] = step
         try:
             if plan.uses_blas:

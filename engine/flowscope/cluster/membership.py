@@ -164,7 +164,9 @@ class Cluster:
     def client_part(self) -> ClientPart:
         """Returns what this process tells of itself."""
         devices = (f"{CLIENT_TASK}/device:CPU:0",)
-        report = status_report(self.endpoint)
+        steps = sum(session.steps for session in list(self._engine.sessions))
+        running = sum(len(session.steps) for session in list(self.sessions))
+        report = status_report(self.endpoint, steps=steps, running=running)
         return ClientPart(CLIENT_TASK, devices, socket.gethostname(), os.getpid(), report)
 
     # -- messages -------------------------------------------------------------------------------

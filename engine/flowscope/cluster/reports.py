@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 
+from flowscope.cluster.channel import StepId
 from flowscope.cluster.endpoint import Endpoint
 from flowscope.runtime.queue_state import QueueState
 
@@ -28,8 +29,9 @@ def status_report(
     steps: int = 0,
     running: int = 0,
     held_bytes: int = 0,
-    traffic: tuple[int, int] = (0, 0),
-    queues: Iterable[tuple[str, QueueState]] = (),
+    traffic: tuple[int, int] | None = None,
+    queues: Iterable[QueueState] = (),
+    queue_waits: Iterable[tuple[StepId, str, str, float]] = (),
 ) -> dict[str, Any]:
     """Returns the answer to the control message "status", as plain data.
 
@@ -38,16 +40,18 @@ def status_report(
         steps: How many steps it has taken part in.
         running: How many run now.
         held_bytes: Bytes of the values that its variables and queues hold.
-        traffic: Bytes sent to other processes, and received.
-        queues: Its queues by their names.
+        traffic: Bytes sent to other processes, and received; None where they are not counted.
+        queues: Its queues.
+        queue_waits: Which steps wait for queues: the step, its device, the queue, and for how long.
     """
     return {
         "memory": psutil.Process().memory_info().rss,
         "held": held_bytes,
         "steps": steps,
         "running": running,
-        "traffic": list(traffic),
-        "queues": [[name, q.size, q.capacity, *q.waiting] for name, q in queues],
+        "traffic": [None, None] if traffic is None else list(traffic),
+        "queues": [[q.name, q.size, q.capacity, *q.waiting] for q in queues],
+        "queue_waits": [[f"{step.client:x}", step.number, *told] for step, *told in queue_waits],
         "waits": [
             [f"{step.client:x}", step.number, pending.key, pending.seconds, pending.is_producer]
             for step, channel in endpoint.open_steps()

@@ -75,9 +75,9 @@ class WorkerStatus:
     #: Steps that it has taken part in, and those that run.
     steps: int
     running: int
-    #: Bytes that it has sent to other processes, and received.
-    sent_bytes: int
-    received_bytes: int
+    #: Bytes that it has sent to other processes, and received; None where they are not counted.
+    sent_bytes: int | None
+    received_bytes: int | None
     #: So far its clock is ahead of the client's, and the most that this can be wrong; None where
     #: it was not measured.
     clock_ahead_s: float | None

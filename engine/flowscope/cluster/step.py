@@ -320,11 +320,11 @@ class ClusterStep:
         """Says who waited for whom in it, over all processes, where that is why it ends."""
         own = f"{self._id.client:x}", self._id.number
         waits = [wait_of(*own, one) for one in pending]
-        if isinstance(error, DeadlineExceededError):
+        if isinstance(error, DeadlineExceededError | UnavailableError):
             told = self._session.cluster.watch.status(_ASK_S)
             found = joined({(w.device, w.what): w for w in [*told.waits, *waits]}.values())
             return explained(found, {w.task: (w.health, w.reason) for w in told.workers}, *own)
-        return explained(waits, {}, *own) if isinstance(error, UnavailableError) else ""
+        return ""
 
     def _tell(self, error: BaseException) -> None:
         """Has all tasks end it."""

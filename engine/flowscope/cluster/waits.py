@@ -64,6 +64,9 @@ def findings(
     for task in sorted(unwell):
         state, reason = health[task]
         found.append(_unwell_found(task, state, reason, graph))
+    for node, direct in graph.idle().items():
+        if max(w.seconds for w in direct) >= long_s:
+            found.append(_queue_found(node, direct, graph))
     for node, direct in graph.roots().items():
         if task_of(node[2]) not in unwell and max(w.seconds for w in direct) >= long_s:
             found.append(_late_found(node, direct, graph))
@@ -77,8 +80,10 @@ def explained(
     own = [wait for wait in waits if (wait.client, wait.step) == (client, step)]
     peers = {task_of(wait.peer) for wait in own}
     known = {task: told for task, told in health.items() if task in peers}
-    queues = [_said(wait) for wait in own if not wait.peer][:MOST]
-    return "; ".join([*[f.text for f in findings(own, known, 0.0)], *queues])
+    found = findings(own, known, 0.0)
+    told = {task for one in found for task in one.tasks[:1]}
+    queues = [_said(w) for w in own if not w.peer and task_of(w.device) not in told][:MOST]
+    return "; ".join([*[one.text for one in found], *queues])
 
 
 class _Graph:
@@ -100,6 +105,14 @@ class _Graph:
     def roots(self) -> dict[Node, list[WaitStatus]]:
         """Returns the devices that are waited for and wait for nobody, with who waits for them."""
         return {node: waits for node, waits in self.into.items() if node not in self.out}
+
+    def idle(self) -> dict[Node, list[WaitStatus]]:
+        """Returns the devices that are waited for and wait for queues, with who waits for them."""
+        return {
+            node: waits
+            for node, waits in self.into.items()
+            if node in self.out and not any(w.peer for w in self.out[node])
+        }
 
     def of_task(self, task: str) -> list[WaitStatus]:
         """Returns the waits for the devices of a task."""
@@ -174,6 +187,12 @@ def _kind(state: Health) -> Any:
 def _late_found(node: Node, direct: Sequence[WaitStatus], graph: _Graph) -> Finding:
     does = "has not read yet" if all(w.kind == "credit" for w in direct) else "has not sent yet"
     text = f"{short_device(node[2])} {does}: {_waiters(direct, graph)}"
+    return Finding("waits", text, _tasks(task_of(node[2]), direct))
+
+
+def _queue_found(node: Node, direct: Sequence[WaitStatus], graph: _Graph) -> Finding:
+    queues = " and ".join(dict.fromkeys(_for(w) for w in graph.out[node]))
+    text = f"{short_device(node[2])} waits {queues}: {_waiters(direct, graph)}"
     return Finding("waits", text, _tasks(task_of(node[2]), direct))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Protocol
 
 from flowscope.cluster.clocks import ClockOffset, ClockSample
@@ -102,6 +103,10 @@ class Watched(Protocol):
     def scheduler_address(self) -> str:
         """Address of Dask's scheduler."""
 
+    @property
+    def lost_tasks(self) -> Mapping[str, str]:
+        """The tasks that were lost and have not come back, and why."""
+
     def health(self, task: str) -> tuple[Health, str]:
         """Returns how a worker is, and why."""
 
@@ -136,6 +141,9 @@ class ClusterWatch:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], _Known] = {}
         self._begun = clock()
+        #: What was told of workers last, and when they answered.
+        self._told: dict[str, WorkerStatus] = {}
+        self._heard: dict[str, float] = {}
 
     def status(self, timeout_s: float = ANSWER_S) -> ClusterStatus:
         """Returns how the cluster is.
@@ -152,17 +160,21 @@ class ClusterWatch:
         else:
             is_fresh = []
         health = {task.name: cluster.health(task.name) for task in tasks}
+        lost: dict[str, tuple[Health, str]] = {
+            name: ("lost", why) for name, why in cluster.lost_tasks.items() if name not in health
+        }
         own = cluster.client_part()
         said = [own.report, *[k.report for k, fresh in zip(known, is_fresh, strict=True) if fresh]]
         waits = joined([wait for report in said for wait in waits_in(report)])
         workers = [self._worker(*pair, health) for pair in zip(tasks, known, strict=True)]
+        workers += self._gone(workers, lost)
         return ClusterStatus(
             target=cluster.target,
             scheduler=cluster.scheduler_address,
             dashboard=cluster.dashboard_link,
-            workers=(_client(own), *workers),
+            workers=(_client(own), *sorted(workers, key=lambda worker: _natural(worker.task))),
             waits=waits,
-            findings=findings(waits, health),
+            findings=findings(waits, health | lost),
         )
 
     def clock_of(self, task: str) -> tuple[float, float]:
@@ -182,6 +194,19 @@ class ClusterWatch:
         self._measure(task, known, ANSWER_S)
         return known.clock.best(clock()) or (0.0, 0.0)
 
+    def _gone(
+        self, workers: Sequence[WorkerStatus], lost: Mapping[str, tuple[Health, str]]
+    ) -> list[WorkerStatus]:
+        """Returns the workers that are lost, as they were told last."""
+        gone = [self._told[name] for name in lost if name in self._told]
+        self._told |= {worker.task: worker for worker in workers}
+        since = clock()
+        return [
+            replace(worker, health="lost", reason=lost[worker.task][1], running=0,
+                    silent_s=since - self._heard.get(worker.task, since))
+            for worker in gone
+        ]  # fmt: skip
+
     def _remembered(self, tasks: Sequence[WatchedTask]) -> list[_Known]:
         """Returns what is known of workers; forgets earlier lives of them."""
         lives = [(task.name, task.incarnation) for task in tasks]
@@ -196,7 +221,7 @@ class ClusterWatch:
             known.report = self._cluster.endpoint.call(task.name, {"kind": "status"}, timeout_s)
         except OpError:  # why it does not answer, health says
             return False
-        known.answered = clock()
+        known.answered = self._heard[task.name] = clock()
         return True
 
     def _measure(self, task: str, known: _Known, timeout_s: float) -> None:
@@ -250,7 +275,7 @@ def _client(own: ClientPart) -> WorkerStatus:
 
 def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of a `WorkerStatus` that the worker tells itself."""
-    sent, received = report.get("traffic", (0, 0))
+    sent, received = report.get("traffic", (None, None))
     return {
         "memory_bytes": report.get("memory"),
         "held_bytes": report.get("held", 0),
@@ -262,11 +287,21 @@ def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _natural(task: str) -> list[tuple[str, int]]:
+    """Returns what sorts tasks by job and number."""
+    parts = [part.partition(":") for part in task.split("/")]
+    return [(name, int(value)) if value.isdigit() else (value, 0) for name, _, value in parts]
+
+
 def waits_in(report: Mapping[str, Any]) -> list[WaitStatus]:
     """Returns who waits in a process, by what it said of itself."""
-    return [
+    found = [
         wait_of(client, step, Pending(key, seconds, is_producer))
         for client, step, key, seconds, is_producer in report.get("waits", ())
+    ]
+    return found + [
+        WaitStatus(client, step, device, "", queue, "queue", seconds)
+        for client, step, device, queue, seconds in report.get("queue_waits", ())
     ]
 
 

@@ -16,6 +16,7 @@ loses what it took, and a close waits for the enqueues before it.
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from threading import get_ident
@@ -44,10 +45,11 @@ Finish = Callable[[Any], None]
 class _Enqueue:
     """Elements that wait for space; those before `next` are in the queue."""
 
-    __slots__ = ("elements", "finish", "next", "step")
+    __slots__ = ("elements", "finish", "next", "since", "step")
 
     def __init__(self, elements: Sequence[Element], finish: Finish) -> None:
         self.step: Step | None = current_step()
+        self.since = time.monotonic()
         self.elements = elements
         self.finish = finish
         self.next = 0
@@ -56,10 +58,11 @@ class _Enqueue:
 class _Dequeue:
     """A wish for `count` elements, of which some are `taken`."""
 
-    __slots__ = ("count", "finish", "step", "taken", "up_to")
+    __slots__ = ("count", "finish", "since", "step", "taken", "up_to")
 
     def __init__(self, count: int, up_to: bool, finish: Finish) -> None:
         self.step: Step | None = current_step()
+        self.since = time.monotonic()
         self.count = count
         self.up_to = up_to
         self.finish = finish
@@ -133,6 +136,12 @@ class QueueState:
     def waiting(self) -> tuple[int, int]:
         """How many enqueues wait for space, and how many dequeues for elements."""
         return len(self._enqueues), len(self._dequeues)
+
+    @property
+    def waiters(self) -> list[tuple[Step | None, float]]:
+        """The steps whose enqueues and dequeues wait, and since when by the monotonic clock."""
+        waits: list[_Enqueue | _Dequeue] = [*list(self._enqueues), *list(self._dequeues)]
+        return [(wait.step, wait.since) for wait in waits]
 
     @property
     def failure(self) -> BaseException | None:

@@ -55,8 +55,8 @@ export interface WorkerStatus {
   readonly held_bytes: number;
   readonly steps: number;
   readonly running: number;
-  readonly sent_bytes: number;
-  readonly received_bytes: number;
+  readonly sent_bytes: number | null;
+  readonly received_bytes: number | null;
   readonly clock_ahead_s: number | null;
   readonly clock_error_s: number | null;
   readonly queues: readonly QueueFill[];
