@@ -14,7 +14,7 @@ import { snapshotOf } from "../dev/builder.js";
 import type { SessionState } from "../src/wire/messages.js";
 
 const SESSION: SessionState = {
-  state: "running", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null,
+  state: "running", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [],
 };
 
 /** The parts of a view that steer the run. */
@@ -82,5 +82,6 @@ test("Escape closes the help before it leaves a selection", () => {
 test("no two panels have the same id, nor the same place", () => {
   assert.equal(new Set(PANELS.map(({ id }) => id)).size, PANELS.length);
   assert.equal(new Set(PANELS.map(({ region, order }) => `${region} ${order}`)).size, PANELS.length);
-  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["position", "crumbs", "minimap", "tools", "heat", "devices", "keys", "save", "find", "card", "speech"]);
+  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["position", "crumbs", "minimap", "tools", "keys", "save", "find", "card", "speech"]);
+  assert.deepEqual(panelsIn("strip").map(({ id }) => id), ["heat", "devices"]);
 });

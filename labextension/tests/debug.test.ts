@@ -12,7 +12,7 @@ import { isFromKernel } from "../src/wire/channel.js";
 import type { BreakpointState, DebugState, SessionState, StopState, ValueState } from "../src/wire/messages.js";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
-const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null };
+const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [] };
 const POINT: BreakpointState = { number: 1, target: '"layer/act"', conditions: "max > 3", is_after: true, is_enabled: true, hits: 2, error: "", ops: [1], where: ['"layer/act"'], is_watch: false, found: "" };
 const STOP: StopState = { id: "a.1", step: 4, op: 2, frame: "", iterations: [], breakpoint: 1, error: "", is_past: false };
 const EMPTY = { rows: 0, buffer: 0, columns: [] };

@@ -13,7 +13,7 @@ import { transferFacts } from "../src/model/transfers.js";
 import { barMarks, deviceMarks, segments } from "../src/render/devices.js";
 import { toSvg } from "../src/render/svg.js";
 import { deviceColor, devicePattern, LIGHT } from "../src/render/theme.js";
-import type { MovePrediction, MoveState, Node, OpPlacementState, Placement } from "../src/wire/messages.js";
+import type { MovePrediction, MoveState, Node, OpPlacementState, Placement, SessionState } from "../src/wire/messages.js";
 
 const at = (device: string): string => `/job:localhost/replica:0/task:0/device:${device}`;
 
@@ -31,15 +31,23 @@ function split(): GraphModel {
   return model;
 }
 
+const sessionOf = (...devices: string[]): SessionState => ({ devices: devices.map(at) }) as unknown as SessionState;
+
+test("a device has one colour in the graph and in the program as cut, whatever stands on it there", () => {
+  const session = sessionOf("GPU:1", "CPU:0", "GPU:0");
+  const number = ({ nodes }: GraphModel): number | undefined => devicesOf({ nodes, session }).get(at("GPU:1"));
+  assert.deepEqual([number(split()), number(new GraphModel())], [2, 2]);
+});
+
 test("a scope counts the operations inside by device, and those that are not placed", () => {
   const model = split();
-  const devices = devicesOf(model, [at("CPU:2")]);
-  assert.deepEqual([...devices.keys()].map((name) => shortDevice(name, devices.keys())), ["CPU:1", "CPU:10", "CPU:2"], "what nothing stands on comes last: no colour changes when it is told");
+  const devices = devicesOf({ nodes: model.nodes, session: sessionOf("CPU:2") });
+  assert.deepEqual([...devices.keys()].map((name) => shortDevice(name, devices.keys())), ["CPU:2", "CPU:1", "CPU:10"]);
   const mix = new DeviceMix(model, devices);
   const of = (box: string): number[] | null => { const counts = mix.of(box); return counts && [...counts]; };
-  assert.deepEqual(["one", "one/deep", "two"].map((path) => of(scopeBox(path))), [[2, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]);
-  assert.deepEqual([...mix.all], [3, 1, 0, 1]);
-  assert.deepEqual(of(opBox(model.tree.idOf("two/d") ?? -1)), [0, 1, 0, 0]);
+  assert.deepEqual(["one", "one/deep", "two"].map((path) => of(scopeBox(path))), [[0, 2, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0]]);
+  assert.deepEqual([...mix.all], [0, 3, 1, 1]);
+  assert.deepEqual(of(opBox(model.tree.idOf("two/d") ?? -1)), [0, 0, 1, 0]);
   assert.equal(of(scopeBox("gone")), null);
 });
 
@@ -101,7 +109,7 @@ test("the inspector tells the reason, the devices that could be chosen, and what
     name: "one/a", type: "MatMul", requested: "", device: at("CPU:1"), reason: "earliest finish",
     candidates: [{ device: at("CPU:0"), seconds: 0.002, reason: "" }, { device: at("CPU:1"), seconds: 0.001, reason: "" }, { device: at("GPU:0"), seconds: null, reason: "no kernel" }],
   };
-  const answer = (request_id: number): Placement => ({ kind: "placement", view: 1, request_id, error: "", devices: [at("CPU:0")], op, move: null });
+  const answer = (request_id: number): Placement => ({ kind: "placement", view: 1, request_id, error: "", op, move: null });
   const first = model.ask("other").request_id;
   const second = model.ask("one/a").request_id;
   model.take(answer(first));
@@ -109,7 +117,7 @@ test("the inspector tells the reason, the devices that could be chosen, and what
   changes = 0;
   model.take(answer(second));
   model.take(answer(second));
-  assert.deepEqual([changes, model.devices, model.of("one/a")?.reason, model.of("one/b")], [1, [at("CPU:0")], "earliest finish", null]);
+  assert.deepEqual([changes, model.of("one/a")?.reason, model.of("one/b")], [1, "earliest finish", null]);
   const heat = { ops: [[3], [4]], count: [1, 2], self_ns: [5, 3000] } as unknown as Heat;
   const told = placementFacts(op, heat, 4).map(({ name, value }) => `${name}: ${value}`.replaceAll("\u00a0", " "));
   assert.deepEqual(told, [
@@ -123,7 +131,7 @@ test("a move is thought of, predicted, and forgotten; an answer to another quest
   const wish = model.propose("one/", at("CPU:10"));
   assert.deepEqual([wish.name, wish.device, model.proposal?.told], ["one/", at("CPU:10"), null]);
   const move: MovePrediction = { device: at("CPU:10"), before_s: 0.012, after_s: 0.008, moved_bytes: 5, refused: "" };
-  const answer: Placement = { kind: "placement", view: 1, request_id: wish.request_id, error: "", devices: [], op: null, move };
+  const answer: Placement = { kind: "placement", view: 1, request_id: wish.request_id, error: "", op: null, move };
   model.take({ ...answer, request_id: model.ask("x").request_id, move: null });
   assert.equal(model.proposal?.told, null);
   model.take(answer);

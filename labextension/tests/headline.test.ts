@@ -4,7 +4,7 @@ import test from "node:test";
 import { headline, loopRate } from "../src/model/headline.js";
 import type { FrameState, RunState, SessionState } from "../src/wire/messages.js";
 
-const SESSION: SessionState = { state: "running", steps: 3, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null };
+const SESSION: SessionState = { state: "running", steps: 3, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [] };
 const LOOP: FrameState = {
   id: "train", loop: 7, name: "train/Loop", parent: null, parent_iteration: null, mode: "compiled", iteration: 250, limit: 1000,
   iterations_per_s: 50, parallel_iterations: 10, window: [], held: "", kept_bytes: null, kept_estimate_bytes: null,

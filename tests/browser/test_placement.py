@@ -1,4 +1,4 @@
-"""Where operations stand: colours and a legend that counts and filters."""
+"""Where operations stand: colours and a legend that counts and filters; moves by hand."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bare_host import NOTE_TEXTS
+from device_legend import device, drag, stage
 from live_host import LiveHost
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 import flowscope as fs
 from flowscope.live.bus import Feed
@@ -52,19 +53,11 @@ def open_host(
     host.close()
 
 
-def stage(page: Page) -> Locator:
-    return page.get_by_test_id("fs-stage")
-
-
-def device(page: Page, name: str) -> Locator:
-    """Returns a device's row in the legend."""
-    return page.get_by_role("button", name=re.compile(rf"^{name}, "))
-
-
+@pytest.mark.parametrize("width", [1280, 600])
 def test_the_legend_counts_and_filters(
-    open_host: Callable[..., LiveHost], page: Page, session: fs.Session
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session, width: int
 ) -> None:
-    host = open_host()
+    host = open_host(width)
     stage(page).press("d")
     host.pump(lambda: stage(page).get_attribute("data-heat") == "device")
     placed = list(session.placements.values())
@@ -77,6 +70,9 @@ def test_the_legend_counts_and_filters(
     expect(stage(page)).to_have_attribute("data-lit", re.compile(r"^[1-9]"))
     device(page, "CPU:1").click()
     expect(stage(page)).to_have_attribute("data-lit", "")
+    shown, legend = stage(page).bounding_box(), page.get_by_test_id("fs-devices").bounding_box()
+    assert shown is not None and legend is not None
+    assert legend["y"] + legend["height"] <= shown["y"], "the legend covers nothing of the picture"
     stage(page).press("d")
     expect(page.get_by_test_id("fs-devices")).to_be_hidden()
 
@@ -91,28 +87,6 @@ def test_the_inspector_says_why_an_operation_stands_where_it_does(
     text = inspector.inner_text()
     assert re.search(r"asked for\s+/device:CPU:1", text)
     assert re.search(r"placed on\s+\S*device:CPU:1", text)
-
-
-def place_of(page: Page, text: str) -> tuple[float, float]:
-    """Returns where a text is drawn, in the page's coordinates."""
-    corner = stage(page).locator("canvas").first.bounding_box()
-    assert corner is not None
-    x, y = page.evaluate("text => window.texts.find(t => t[0] === text).slice(2, 4)", text)
-    return corner["x"] + x, corner["y"] + y
-
-
-def drag(page: Page, text: str, to: Locator) -> None:
-    """Drags what is called so to a device's row, as a hand does."""
-    x, y = place_of(page, text)
-    page.mouse.move(x + 8, y)
-    page.mouse.down()
-    page.mouse.move(x + 30, y + 20, steps=4)
-    expect(page.locator(".fs-ghost")).to_be_visible()
-    row = to.bounding_box()
-    assert row is not None
-    page.mouse.move(row["x"] + 30, row["y"] + 8, steps=6)
-    page.mouse.up()
-    expect(page.locator(".fs-ghost")).to_have_count(0)
 
 
 def test_a_scope_is_dragged_to_a_device_once_it_is_known_what_that_changes(

@@ -89,8 +89,6 @@ class Placement:
     request_id: int
     #: "" where it is the answer; else why there is none.
     error: str
-    #: The session's devices.
-    devices: tuple[str, ...]
     #: What was asked for; None of a scope, of what the latest step did not run, and of nothing.
     op: OpPlacementState | None
     #: None where no device was asked for.

@@ -43,10 +43,9 @@ class Placing:
 
     def answer(self, session: Session | None, asked: AskPlacement) -> Placement:
         """Returns the answer to a question about devices."""
-        told = Placement(asked.request_id, "", (), None, None, asked.view)
+        told = Placement(asked.request_id, "", None, None, asked.view)
         if session is None:
             return replace(told, error="no session runs this graph")
-        told = replace(told, devices=tuple(device.name for device in session.devices))
         plan = session.latest_plan
         if plan is None:
             return told

@@ -114,7 +114,7 @@ class RecordedFeed(Feed):
         elif isinstance(message, AskValues):
             send(Values(message.request_id, NOTHING_RUNS, (), message.view))
         elif isinstance(message, AskPlacement):
-            send(Placement(message.request_id, NOTHING_RUNS, (), None, None, message.view))
+            send(Placement(message.request_id, NOTHING_RUNS, None, None, message.view))
         elif isinstance(message, AskHistory):
             asked = message.request_id, NOTHING_RUNS, 0, message.tensor
             send(TensorHistory(*asked, Numbers({}), None, message.view))

@@ -339,6 +339,8 @@ class SessionState:
     moved: MoveState | None = None
     #: None before a writer was given a summary.
     summaries: SummaryState | None = None
+    #: The full names of its devices.
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -188,4 +188,5 @@ def session_state(
         debug=debug_state(session),
         history=history_state(session),
         summaries=summary_state(session.engine),
+        devices=tuple([device.name for device in session.devices]),
     )  # fmt: skip

@@ -4,14 +4,14 @@ import { opOf, pathOf, type BoxId } from "./ids.js";
 import type { Scope } from "./scopes.js";
 
 /**
- * Devices are numbered in the order of their names, so that each keeps its colour; behind them those that are `known`, and that
- * no operation stands on.
+ * The session's devices in the order of their names, whatever stands on them: each has one number, and so one colour, in the
+ * graph as written and in the program as cut. Behind them those of other sessions that operations stand on.
  */
-export function devicesOf(model: GraphModel, known: readonly string[] = []): Map<string, number> {
-  const names = new Set<string>();
-  for (const node of model.nodes.values()) if (node.placed !== null) names.add(node.placed);
-  const others = known.filter((name) => !names.has(name));
-  return new Map([...[...names].sort(byNumber), ...others.sort(byNumber)].map((name, i) => [name, i]));
+export function devicesOf({ session, nodes }: Pick<GraphModel, "session" | "nodes">): Map<string, number> {
+  const own = new Set(session?.devices ?? []);
+  const others = new Set<string>();
+  for (const { placed } of nodes.values()) if (placed !== null && !own.has(placed)) others.add(placed);
+  return new Map([...[...own].sort(byNumber), ...[...others].sort(byNumber)].map((name, i) => [name, i]));
 }
 
 const ORDER = new Intl.Collator("en", { numeric: true });

@@ -26,13 +26,7 @@ export class PlacementModel {
   /** The numbers of the latest questions. */
   #asked = { op: 0, move: 0 };
   #op: OpPlacementState | null = null;
-  #devices: readonly string[] = [];
   #proposal: Proposal | null = null;
-
-  /** The devices of the session, as far as they were told. */
-  get devices(): readonly string[] {
-    return this.#devices;
-  }
 
   get proposal(): Proposal | null {
     return this.#proposal;
@@ -43,7 +37,7 @@ export class PlacementModel {
     return this.#op?.name === name ? this.#op : null;
   }
 
-  /** The question where an operation stands; "" only asks for the devices. */
+  /** The question where an operation stands. */
   ask(name: string): PlacementWish {
     this.#asked.op = ++this.#request;
     return { request_id: this.#request, name, device: "" };
@@ -64,12 +58,11 @@ export class PlacementModel {
     this.changed.emit();
   }
 
-  take({ request_id, devices, op, move }: Placement): void {
-    const before = JSON.stringify([this.#devices, this.#op, this.#proposal]);
-    if (devices.length > 0) this.#devices = devices;
+  take({ request_id, op, move }: Placement): void {
+    const before = JSON.stringify([this.#op, this.#proposal]);
     if (request_id === this.#asked.op) this.#op = op;
     if (request_id === this.#asked.move && this.#proposal) this.#proposal = { ...this.#proposal, told: move };
-    if (JSON.stringify([this.#devices, this.#op, this.#proposal]) !== before) this.changed.emit();
+    if (JSON.stringify([this.#op, this.#proposal]) !== before) this.changed.emit();
   }
 }
 

@@ -89,11 +89,12 @@ export class App {
     commands.refresh();
   }
 
-  /** Makes the panels and puts them in their places; returns those that stand below the stage. */
+  /** Makes the panels and puts them in their places; returns those that take no room from the stage. */
   #assemble(arrangement: Arrangement): readonly HTMLElement[] {
     const { drawers, until, stage } = this.#view;
     const parts = PANELS_IN_ORDER.map(({ id, title, region, isAlwaysInPage = false, make: makePanel }) =>
       ({ id, title, region, isAlwaysInPage, element: makePanel(this.#view) }));
+    const strip = make("div", { class: "fs-strip" }, ...elementsIn(parts, "strip"));
     const wrap = make("div", { class: "fs-stage-wrap" }, stage.element, ...elementsIn(parts, "stage"));
     this.#root.classList.toggle("fs-docked", arrangement.isDocked);
     drawers.changed.connect((id) => {
@@ -102,8 +103,8 @@ export class App {
       this.#view.commands.refresh();
     }, until);
     drawers.setOpen("inspector", true);
-    arrangement.place(this.#root, wrap, parts, drawers, until);
-    return arrangement.isDocked ? [] : elementsIn(parts, "below");
+    arrangement.place(this.#root, make("div", { class: "fs-picture" }, strip, wrap), parts, drawers, until);
+    return arrangement.isDocked ? [] : [strip, ...elementsIn(parts, "below")];
   }
 
   #listen(): void {

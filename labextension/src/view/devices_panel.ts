@@ -1,4 +1,4 @@
-/** Which device each operation stands on: a legend over the stage that counts and filters, and the colours that the stage draws. */
+/** Which device each operation stands on: a legend above the stage that counts and filters, and the colours that the stage draws. */
 import { byNumber, deviceQuestion, DeviceMix, devicesOf, shortDevice } from "../model/devices.js";
 import { plural } from "../model/figures.js";
 import type { BoxId } from "../model/ids.js";
@@ -28,7 +28,6 @@ class DevicesPanel {
   readonly #note = make("span", { class: "fs-note", role: "status", "data-testid": "fs-devices-note" });
   readonly #rows = new Map<string, Row>();
   readonly #card: MoveCard;
-  #known: readonly string[] = [];
   #mix: DeviceMix | null = null;
   #version = -1;
 
@@ -43,8 +42,7 @@ class DevicesPanel {
       if (target instanceof Element && target.closest(".fs-move-here")) this.#propose(view.selection.box, device);
       else if (row) this.#filter(device);
     }, { signal: until });
-    store.changed.connect(({ what, by }) => {
-      if (what === "heat" && store.heat === "device" && by !== this && session.isHeard) session.askPlacement(placement.ask(""));
+    store.changed.connect(({ what }) => {
       if (what === "heat" || what === "find" || what === "selection") this.#update();
     }, until);
     model.changed.connect(({ graph }) => (graph ? this.#update() : this.#card.update()), until);
@@ -56,13 +54,14 @@ class DevicesPanel {
   }
 
   #update(): void {
-    const { store, stage, model, navigation, placement } = this.#view;
+    const { store, stage, model, navigation } = this.#view;
     this.element.hidden = store.heat !== "device";
     if (this.element.hidden) return;
     this.#card.update();
-    if (this.#mix === null || this.#version !== model.version || this.#known !== placement.devices) {
-      [this.#version, this.#known] = [model.version, placement.devices];
-      this.#mix = new DeviceMix(model, devicesOf(model, placement.devices));
+    const all = devicesOf(model);
+    if (this.#mix === null || this.#version !== model.version || this.#mix.devices.size !== all.size) {
+      this.#version = model.version;
+      this.#mix = new DeviceMix(model, all);
     }
     const mix = this.#mix;
     this.#showRows(mix);
@@ -165,4 +164,4 @@ class DevicesPanel {
   }
 }
 
-export const devicesPanel: Panel = { id: "devices", title: "Devices", region: "stage", order: 37, make: (view) => new DevicesPanel(view).element };
+export const devicesPanel: Panel = { id: "devices", title: "Devices", region: "strip", order: 20, make: (view) => new DevicesPanel(view).element };

@@ -1,4 +1,4 @@
-/** Shares of a step on the boxes of the graph: a switch and a legend over the stage, and the bars that the stage draws. */
+/** Shares of a step on the boxes of the graph: a switch and a legend above the stage, and the bars that the stage draws. */
 import { HeatBoxes, HEATS, untakenBoxes, type Heat, type HeatKind } from "../model/heat.js";
 import { plural, shareText } from "../model/figures.js";
 import { opBox, type BoxId } from "../model/ids.js";
@@ -103,4 +103,4 @@ function sameOps(one: Heat["ops"], other: Heat["ops"]): boolean {
   return one === other || (one.length === other.length && one.every((ops, i) => ops.length === other[i]?.length && ops[0] === other[i]?.[0]));
 }
 
-export const heatPanel: Panel = { id: "heat", title: "Share of a step", region: "stage", order: 36, make: (view) => new HeatPanel(view).element };
+export const heatPanel: Panel = { id: "heat", title: "Share of a step", region: "strip", order: 10, make: (view) => new HeatPanel(view).element };

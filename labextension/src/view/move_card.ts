@@ -1,5 +1,5 @@
 /** What moving something to a device would change, before it is done, and what it did. */
-import { shortDevice } from "../model/devices.js";
+import { devicesOf, shortDevice } from "../model/devices.js";
 import { measuredText, predictionText, type Proposal } from "../model/placement.js";
 import { bytesText } from "../model/running.js";
 import type { MoveState } from "../wire/messages.js";
@@ -29,6 +29,7 @@ export class MoveCard {
     if (text === this.#shown) return;
     this.#shown = text;
     this.element.hidden = proposal === null && moved === null;
+    this.element.classList.toggle("fs-asks", proposal !== null);
     this.element.replaceChildren(...(proposal ? this.#proposed(proposal) : moved ? this.#done(moved) : []));
     if (proposal?.told) this.element.querySelector("button")?.focus({ preventScroll: true });
   }
@@ -55,7 +56,7 @@ export class MoveCard {
   }
 
   #short(device: string): string {
-    return shortDevice(device, this.#view.placement.devices);
+    return shortDevice(device, devicesOf(this.#view.model).keys());
   }
 
   #button(text: string, act: () => void): HTMLButtonElement {

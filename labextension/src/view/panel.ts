@@ -1,8 +1,8 @@
 /** What a panel is. */
 import type { ViewContext } from "./context.js";
 
-/** Where a panel stands: above, beside, on or below the stage. */
-export type Region = "top" | "left" | "stage" | "below" | "right";
+/** Where a panel stands: above, beside, on or below the stage; what is in the strip between the top and the stage belongs to the picture. */
+export type Region = "top" | "left" | "strip" | "stage" | "below" | "right";
 
 export interface Panel {
   readonly id: string;

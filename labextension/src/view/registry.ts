@@ -55,4 +55,4 @@ export function panelsIn(region: Region, panels: readonly Panel[] = PANELS): Pan
   return panels.filter((panel) => panel.region === region).sort((a, b) => a.order - b.order);
 }
 
-export const PANELS_IN_ORDER: readonly Panel[] = (["top", "left", "stage", "below", "right"] as const).flatMap((region) => panelsIn(region));
+export const PANELS_IN_ORDER: readonly Panel[] = (["top", "left", "strip", "stage", "below", "right"] as const).flatMap((region) => panelsIn(region));

@@ -17,7 +17,7 @@ export class Room {
   /** Height that a picture leaves free at the top of the stage. */
   readonly #top: number;
 
-  /** `below` is what stands under the stage, and takes no room from it. */
+  /** `below` is what stands above and under the stage, and takes no room from it. */
   constructor(root: HTMLElement, stage: HTMLElement, below: readonly HTMLElement[], top: number, until: AbortSignal) {
     this.#root = root;
     this.#stage = stage;

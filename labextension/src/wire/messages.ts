@@ -356,7 +356,6 @@ export interface AskPlacement {
 export interface Placement {
   readonly request_id: number;
   readonly error: string;
-  readonly devices: readonly string[];
   readonly op: OpPlacementState | null;
   readonly move: MovePrediction | null;
   readonly view: number;
@@ -539,6 +538,7 @@ export interface SessionState {
   readonly history: HistoryState | null;
   readonly moved: MoveState | null;
   readonly summaries: SummaryState | null;
+  readonly devices: readonly string[];
 }
 
 /** Everything a view needs to draw its first picture. */
