@@ -83,10 +83,10 @@ def test_a_loop_in_a_loop_is_shown_inside_of_it(graph):
 class Running:
     """A loop by hand that runs in another thread, held before its first operation."""
 
-    def __init__(self, monkeypatch, graph, fetch, feeds):
+    def __init__(self, monkeypatch, graph, fetch, feeds, mode):
         monkeypatch.setattr(bus, "PERIOD_S", 1e6)
         self.feed = Feed(graph)
-        self.sess = fs.Session()
+        self.sess = fs.Session(config=fs.ConfigProto(mode=mode))
         self.sess.pause()
         self.thread = threading.Thread(target=self._run, args=(fetch, feeds))
         self.thread.start()
@@ -118,13 +118,23 @@ def run(monkeypatch, graph):
     """Returns what starts a held step, which ends with the test."""
     made = []
 
-    def start(fetch, feeds=None):
-        made.append(Running(monkeypatch, graph, fetch, feeds))
+    def start(fetch, feeds=None, mode="tokens"):
+        made.append(Running(monkeypatch, graph, fetch, feeds, mode))
         return made[-1]
 
     yield start
     for one in made:
         one.end()
+
+
+def test_a_loop_that_runs_as_code_is_told_by_the_names_of_its_frame(graph, run):
+    n = fs.placeholder(fs.int32, [], name="n")
+    running = run(count(n, start=fs.constant(2), k=3), {n: 9}, "compiled")
+    ids = {op.name: op.id for op in graph.get_operations()}
+    states = [running.move("step_iteration") for _ in range(3)]
+    frames = [s.frames[0] for s in states]
+    assert {(f.id, f.name, f.loop) for f in frames} == {("count", "count", ids["begin"])}
+    assert [f.iteration for f in frames] == [0, 1, 2] or [f.iteration for f in frames] == [1, 2, 3]
 
 
 def test_a_running_loop_is_told_with_its_window_limit_and_back_edge(graph, run):

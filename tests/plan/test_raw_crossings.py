@@ -1,4 +1,7 @@
-"""Loops and branches made by hand on several devices: together they run, apart on one device."""
+"""Loops and branches made by hand on several devices: together they run, apart on one device.
+
+In compiled mode loops by hand are lifted, and may be anywhere: see `passes/test_lift.py`.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +29,7 @@ def counting(step, x):
 def test_in_one_process_a_loop_by_hand_may_be_on_several_devices():
     x = fs.placeholder(fs.float32, [], name="x")
     y = counting(lambda v: fs.add(v, v, name="B1"), fs.multiply(x, 1.5, name="A1"))
-    with fs.Session() as sess:
+    with fs.Session(config=fs.ConfigProto(mode="tokens")) as sess:
         plan = plan_on(sess, [y], [x], by_letter)
         verify(plan.program)
         assert {n.device for n in plan.program.nodes} == {device(0), device(1)}
@@ -54,7 +57,7 @@ def test_a_loop_by_hand_on_one_device_takes_and_gives_values_of_others():
     with fs.name_scope("B1"):
         y = counting(lambda v: v + v, fs.multiply(x, 1.5, name="A1"))
     z = fs.add(y, 1.0, name="A2")
-    with fs.Session() as sess:
+    with fs.Session(config=fs.ConfigProto(mode="tokens")) as sess:
         plan = plan_on(sess, [z], [x], by_letter)
         parts = plan.partitions
     for part in parts:

@@ -61,7 +61,7 @@ class FrameWatcher:
         return FrameState(
             id=frame.path,
             loop=_id(frame.node),
-            name=frame.label if isinstance(op, Enter) else frame.node.name,
+            name=frame.label if _is_by_hand(frame.node) else frame.node.name,
             parent=None if around is None else around.path,
             parent_iteration=None if around is None else around.iteration,
             mode=frame.mode,
@@ -118,6 +118,11 @@ def _position(seen: Mapping[Step, Where], held: Collection[Step]) -> Position | 
             place(where, frames),
         )
     return None
+
+
+def _is_by_hand(loop: Node) -> bool:
+    """Whether a loop was made by hand: then no operation stands for all of it, but its Enters."""
+    return bool(loop.origins) and loop.origins[0].type == Enter.__name__
 
 
 def _tokens(move: Moved, graph: Graph) -> list[Token]:

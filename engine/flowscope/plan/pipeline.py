@@ -20,6 +20,7 @@ from flowscope.plan.passes.dce import eliminate_dead_code
 from flowscope.plan.passes.host_overlap import overlap
 from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.licm import hoist_loop_invariants
+from flowscope.plan.passes.lift import lift_loops
 from flowscope.plan.passes.matmul_fusion import fuse_matmuls
 from flowscope.plan.passes.matmul_slicing import slice_matmuls
 from flowscope.plan.passes.order import order
@@ -117,6 +118,14 @@ PASSES: tuple[Pass, ...] = (
         lambda program, _: order(program),
         "puts nodes behind what they need, and accesses to one variable in program order",
         "of all orders that respect data and control it takes the one nearest to program order",
+    ),
+    Pass(
+        "lift",
+        lambda program, _: lift_loops(program),
+        "makes loops of those that were made by hand of primitives",
+        "a variable is a Merge, what follows from the true side of its Switch runs in each "
+        "iteration, and what does not follow from it once more",
+        ("compiled",),
     ),
     _dce("dce", "branches and loops keep what somebody uses of their results"),
     Pass(

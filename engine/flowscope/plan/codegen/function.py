@@ -472,8 +472,8 @@ class Writer:
         leading = [self.module(node)]
         if op.is_random:
             counts = [*map(str, counter(node))]
-            if self.iterations and len(counts) == 2:
-                counts += self.iterations
+            if self.iterations:  # what is in a loop by hand has no path
+                counts = [counts[0], counts[1] if counts[1:] else "0", *self.iterations]
             leading.append(f"generator(run, {', '.join(counts)})")
         return f"{name}({', '.join([*leading, *arguments])})"
 
