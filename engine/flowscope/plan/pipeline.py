@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from flowscope.control.primitives import Enter
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
@@ -20,7 +21,6 @@ from flowscope.plan.passes.dce import eliminate_dead_code
 from flowscope.plan.passes.host_overlap import overlap
 from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.licm import hoist_loop_invariants
-from flowscope.plan.passes.lift import lift_loops
 from flowscope.plan.passes.matmul_fusion import fuse_matmuls
 from flowscope.plan.passes.matmul_slicing import slice_matmuls
 from flowscope.plan.passes.order import order
@@ -102,6 +102,14 @@ def _groups_made_whole(program: Program, request: Wanted) -> Program:
     return make_groups_whole(program, by_tokens, request.is_apart)
 
 
+def _lifted(program: Program) -> Program:
+    if not any(type(n.op) is Enter for n in program.walk()):
+        return program
+    from flowscope.plan.passes.lift import lift_loops  # few programs have loops by hand
+
+    return lift_loops(program)
+
+
 def _dce(name: str, does: str) -> Pass:
     return Pass(
         name,
@@ -121,7 +129,7 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "lift",
-        lambda program, _: lift_loops(program),
+        lambda program, _: _lifted(program),
         "makes loops of those that were made by hand of primitives",
         "a variable is a Merge, what follows from the true side of its Switch runs in each "
         "iteration, and what does not follow from it once more",
