@@ -287,7 +287,7 @@ class Cluster:
 
     def tell_lost(self, task: str, reason: str) -> None:
         """Ends what runs on a task that is lost or hangs."""
-        error = UnavailableError(f"{task}: {reason}")
+        error = UnavailableError(reason)
         for tell in [*self.on_lost, *[session.lost for session in list(self.sessions)]]:
             tell(task, error)
         self.dask.log({"event": "lost", "task": task, "reason": reason})

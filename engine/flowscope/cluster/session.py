@@ -85,7 +85,7 @@ class ClusterSession:
         """Ends the steps that a task takes part in; forgets the plans that it has."""
         for step in list(self.steps.values()):
             if task in step.tasks:
-                step.end(UnavailableError(f"{task} is lost: {error}"))
+                step.lost(task, UnavailableError(f"{task} is lost: {error}"))
         self.used.discard(task)
         session = self._session()
         if session is not None:

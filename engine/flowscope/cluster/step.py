@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: So long a task may take to end a step that has failed elsewhere.
 _ENDS_S = 2.0
+#: So often it is looked whether one of them is lost.
+_LOOK_S = 0.1
 _LOOK_S = 0.02
 #: So long tasks are asked what they wait for, before a step that ran out of time is ended.
 _ASK_S = 0.3
@@ -243,6 +245,8 @@ class ClusterStep:
         )
         step = current_step()
         self._split = SplitStep(step, channel, gate, run, self._tell, self._explained)
+        #: Tasks whose answers nobody waits for.
+        self._lost: set[str] = set()
         #: Who has told first that the step fails there.
         self._failed_at = ""
 
@@ -311,6 +315,11 @@ class ClusterStep:
         """Ends it from outside, with an error."""
         self._split.end(error)
 
+    def lost(self, task: str, error: BaseException) -> None:
+        """Ends it because a task is lost or hangs, which is not waited for."""
+        self._lost.add(task)
+        self._split.end(error)
+
     def failed_at(self, task: str) -> None:
         """Notes that it fails at a task, whose answer will say why."""
         self._failed_at = self._failed_at or task
@@ -368,12 +377,15 @@ class ClusterStep:
     ) -> None:
         """Waits until all have ended the step; who does not answer is left alone."""
         end = time.monotonic() + _ENDS_S
-        while pending and (left_s := end - time.monotonic()) > 0:
-            done = self._endpoint.first_done([*pending], timeout_s=left_s)
+        while (waited := self._awaited(pending)) and (left_s := end - time.monotonic()) > 0:
+            done = self._endpoint.first_done(waited, timeout_s=min(left_s, _LOOK_S))
             if done is not None:
                 self._take(done, pending.pop(done), fetched, errors)
         for run in pending:
             run.abandon()
+
+    def _awaited(self, pending: dict[PendingRun, _TaskPart]) -> list[PendingRun]:
+        return [run for run, one in pending.items() if one.task not in self._lost]
 
     def _take(
         self,
