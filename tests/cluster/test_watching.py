@@ -67,9 +67,7 @@ class Watched:
         if message["kind"] == "clock":
             return {"now": clock_report()["now"] + 100.0 * number}
         queue = QueueState("jobs", 8, (), None)
-        told = status_report(
-            self.workers[number], steps=3, held_bytes=64, traffic=(5, 6), queues=[queue]
-        )
+        told = status_report(self.workers[number], steps=3, held_bytes=64, queues=[queue])
         return told | {"waits": self.waits[number]}
 
     @property
@@ -107,7 +105,8 @@ def test_all_tell_of_themselves_and_clocks_are_measured(watched):
     assert [w.task for w in told.workers] == [CLIENT, task(0), task(1), task(2)]
     last = told.workers[3]
     assert (last.worker, last.pid, last.incarnation, last.memory_limit) == ("w2", 42, "7", 10**9)
-    assert (last.steps, last.held_bytes, last.sent_bytes, last.received_bytes) == (3, 64, 5, 6)
+    assert (last.steps, last.held_bytes) == (3, 64)
+    assert last.sent_bytes > 0 and last.received_bytes > 0
     assert last.memory_bytes and last.queues[0].capacity == 8
     assert last.clock_error_s is not None and last.clock_error_s < 0.5
     assert last.clock_ahead_s == pytest.approx(200.0, abs=last.clock_error_s)

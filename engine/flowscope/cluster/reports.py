@@ -29,7 +29,6 @@ def status_report(
     steps: int = 0,
     running: int = 0,
     held_bytes: int = 0,
-    traffic: tuple[int, int] | None = None,
     queues: Iterable[QueueState] = (),
     queue_waits: Iterable[tuple[StepId, str, str, float]] = (),
 ) -> dict[str, Any]:
@@ -40,16 +39,16 @@ def status_report(
         steps: How many steps it has taken part in.
         running: How many run now.
         held_bytes: Bytes of the values that its variables and queues hold.
-        traffic: Bytes sent to other processes, and received; None where they are not counted.
         queues: Its queues.
         queue_waits: Which steps wait for queues: the step, its device, the queue, and for how long.
     """
+    peers = list(endpoint.counters().values())
     return {
         "memory": psutil.Process().memory_info().rss,
         "held": held_bytes,
         "steps": steps,
         "running": running,
-        "traffic": [None, None] if traffic is None else list(traffic),
+        "traffic": [sum(p.sent_bytes for p in peers), sum(p.received_bytes for p in peers)],
         "queues": [[q.name, q.size, q.capacity, *q.waiting] for q in queues],
         "queue_waits": [[f"{step.client:x}", step.number, *told] for step, *told in queue_waits],
         "waits": [
