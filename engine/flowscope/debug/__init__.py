@@ -7,6 +7,7 @@ is called by users, as `session.debug`, and by views through `flowscope.live`.
 
 from flowscope.debug.breakpoints import Breakpoint
 from flowscope.debug.debugger import Debugger
+from flowscope.debug.explanation import ExplainedTensor, Explanation, Sentence
 from flowscope.debug.history import History, Kept
 from flowscope.debug.replay import Replay
 from flowscope.debug.statistics import Statistics
@@ -14,6 +15,6 @@ from flowscope.debug.stops import Look, Stop
 from flowscope.debug.watchpoints import Watchpoint
 
 __all__ = [
-    "Breakpoint", "Debugger", "History", "Kept", "Look", "Replay", "Statistics", "Stop",
-    "Watchpoint",
+    "Breakpoint", "Debugger", "ExplainedTensor", "Explanation", "History", "Kept", "Look", "Replay",
+    "Sentence", "Statistics", "Stop", "Watchpoint",
 ]  # fmt: skip

@@ -8,6 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.debug.breakpoints import Breakpoint, conditions, joined
+from flowscope.debug.explain import explain, measured
+from flowscope.debug.explanation import Explanation
 from flowscope.debug.history import History
 from flowscope.debug.replay import Replay
 from flowscope.debug.stops import Debugged, Stop, tensor_of
@@ -23,6 +25,7 @@ from flowscope.runtime.session import debuggers
 
 if TYPE_CHECKING:
     from flowscope.runtime.step import Step
+    from flowscope.tracing.recording import Recording
 
 #: So many plans' places are kept at most.
 MOST_PLACES = 64
@@ -347,6 +350,21 @@ class Debugger:
         before, self._past = self._past, None
         if before is not None:
             before[0].close()
+
+    # -- explaining -----------------------------------------------------------------------------
+
+    def explain(
+        self, op: Operation | Tensor | str, recording: Recording | None = None
+    ) -> Explanation:
+        """Returns what an operation does; see `Session.explain`."""
+        if isinstance(self._session, Replayer):
+            raise FailedPreconditionError(
+                "a replay explains nothing: call `explain` of its session, which tells of it"
+            )
+        found = self._session.graph.as_graph_element(op)
+        meant = found.op if isinstance(found, Tensor) else found
+        spent = None if recording is None else measured(recording.nodes, recording.totals)
+        return explain(self._session, meant, spent)
 
     # -- steps that are held --------------------------------------------------------------------
 

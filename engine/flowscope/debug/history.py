@@ -101,6 +101,12 @@ class History:
         with self.inputs.lock:
             return tuple(self._kept[found])
 
+    def newest(self, tensor: Tensor) -> Kept | None:
+        """Returns the newest value that is kept of a tensor; None where there is none."""
+        with self.inputs.lock:
+            kept = self._kept.get(tensor)
+            return kept[-1] if kept else None
+
     def remove(self) -> None:
         """Ends the recording; what was kept stays until this object goes."""
         self._end()

@@ -18,6 +18,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import text as shape_text
 from flowscope.plan.locations import Here, LoopAt, Where
+from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
 from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
@@ -119,15 +120,21 @@ class Stop:
     @property
     def iterations(self) -> tuple[int, ...]:
         """The numbers of the iterations of the loops around, from the outermost."""
-        return tuple([at.iteration for at in self._loops])
+        return tuple([at.iteration for at in self.loops])
 
     @property
     def frame(self) -> str:
         """The loops around with their iterations: "outer:3/inner:0"; "" outside of loops."""
-        return "/".join(f"{loop_name(at.node)}:{at.iteration}" for at in self._loops)
+        return "/".join(f"{loop_name(at.node)}:{at.iteration}" for at in self.loops)
 
     @property
-    def _loops(self) -> tuple[LoopAt, ...]:
+    def plan(self) -> Plan:
+        """The plan of the step."""
+        return self._step.plan
+
+    @property
+    def loops(self) -> tuple[LoopAt, ...]:
+        """The loops around, from the outermost."""
         return () if self._where is None else self._where.loops
 
     def __repr__(self) -> str:
@@ -210,9 +217,12 @@ class Stop:
         for at in answers:
             if at.value is None:
                 continue
-            if at.value.node is None:  # a parameter of a loop's body, or a feed
-                return Look(tensor.name, "not yet", "it is a value of a loop's body", None)
             reader = order.last_reader(at.value)
+            if at.value.node is None:  # a parameter of a loop's body, or a feed
+                last = None if reader is None else order.place_of_node(reader)
+                if reader and last is not None and not order.is_before(self._place(order), last):
+                    return Look(tensor.name, "gone", f'gone since "{reader.name}"', None)
+                return Look(tensor.name, "not yet", "it is a value of a loop's body", None)
             place = order.place_of_node(at.value.node)
             if place is not None and order.is_untaken(self._place(order), place):
                 return Look(tensor.name, "absent", "its branch is not taken", None)
@@ -224,7 +234,7 @@ class Stop:
 
     def _place(self, order: Order) -> Place:
         node = None if self._where is None else self._where.node
-        loops = [at.node for at in self._loops]
+        loops = [at.node for at in self.loops]
         return order.place(node, loops[-1] if loops else None)
 
     def _found(self, tensor: Tensor, here: Here | None) -> Any:

@@ -36,6 +36,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
 
 
+def duration(seconds: float) -> str:
+    """Returns e.g. "12.3 us", "4.5 ms" or "2 s"."""
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
+
+
 def _variables(operations: list[Operation], trained: Iterable[Any]) -> str:
     handles = [op for op in operations if not op.inputs and _is_handle(op)]
     if not handles:

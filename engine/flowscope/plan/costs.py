@@ -285,6 +285,11 @@ class Costs:
             is not None
         )
 
+    def is_measured(self, node: Node) -> bool:
+        """Whether the seconds of a node without blocks were measured."""
+        shapes = [self._specs.get(v, v.spec).shape for v in node.inputs]
+        return not node.blocks and self._table.find(node, shapes) is not None
+
     def nbytes(self, value: Value) -> int:
         """Returns the bytes of a value: `UNKNOWN_BYTES` where its shape is unknown."""
         spec = self._specs.get(value, value.spec)

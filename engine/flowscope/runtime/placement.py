@@ -16,6 +16,7 @@ from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import has_kernel
 from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.graph.summary import duration
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.passes.place import place
 from flowscope.plan.placement.choices import is_plain
@@ -93,7 +94,7 @@ class Placement(tuple[OpPlacement, ...]):
             "  ".join([*(c.ljust(w) for c, w in zip(row, wide, strict=False)), row[4]])
             for row in rows
         ]
-        lines.append(f"predicted: {_time(self.predicted_s)} a step")
+        lines.append(f"predicted: {duration(self.predicted_s)} a step")
         if self.moved:
             lines.append("moved: " + ", ".join(f'"{p.name}"' for p in self.moved))
         return "\n".join(lines)
@@ -362,12 +363,6 @@ def _allows(wish: str, device: str) -> bool:
 
 def _short(device: str) -> str:
     return device.rpartition("/device:")[2]
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
 
 
 __all__ = [

@@ -45,9 +45,10 @@ from flowscope.runtime.resources import Container, VariableState
 from flowscope.runtime.step_trace import StepTrace, Tracer
 
 if TYPE_CHECKING:
-    from flowscope.debug import Debugger
+    from flowscope.debug import Debugger, Explanation
     from flowscope.runtime.placement import Move, Placement
     from flowscope.runtime.remote import Remote, Target
+    from flowscope.tracing import Recording
 
 #: What makes a session's debugger; a higher floor fills it.
 debuggers: list[Callable[..., Any]] = []
@@ -437,6 +438,27 @@ class Session(Controls):
         providers.load("debuggers")
         found: Debugger = debuggers[-1](self)
         return found
+
+    def explain(self, op: Any, recording: Recording | None = None) -> Explanation:
+        """Returns what an operation does, in short sentences, with the values of a step.
+
+            print(sess.explain("loss"))
+
+        What its op type computes, its inputs and outputs with their values, what became of it in
+        the latest plan, its device, its cost, the line that made it, its gradient, and what the
+        loop around it does with it. Values are those of the step that is held, else those that
+        `Debugger.record` kept last; variables and constants are always known.
+
+        Args:
+            op: An operation, tensor or variable of the graph, or its name.
+            recording: What `fs.profile` recorded: the cost is then what was measured.
+
+        Raises:
+            NotFoundError: if the graph has nothing of this name.
+            GraphError: if it belongs to another graph.
+            DTypeError: if it is something else.
+        """
+        return self.debug.explain(op, recording)
 
     # -- life -----------------------------------------------------------------------------------
 
