@@ -228,3 +228,55 @@ def test_a_device_that_no_task_has_is_refused_with_those_that_there_are(cluster)
         x = fs.constant(1.0) + 1.0
     with fs.Session(cluster) as sess, pytest.raises(InvalidArgumentError, match="task:7"):
         sess.run(x)
+
+
+def test_savers_write_where_the_user_is_and_restore_on_any_worker(cluster, tmp_path):
+    with on(0):
+        v = fs.Variable(np.arange(3.0), name="v")
+    with on(1):
+        w = fs.Variable(np.ones((2, 2), "f"), name="w")
+    saver = fs.train.Saver()
+    with fs.Session(cluster) as sess:
+        sess.run(fs.global_variables_initializer())
+        sess.run(v.assign_add(np.ones(3)))
+        path = saver.save(sess, str(tmp_path / "model"))
+    with fs.Session(cluster) as sess:
+        with pytest.raises(FailedPreconditionError):
+            sess.run(v)
+        saver.restore(sess, path)
+        np.testing.assert_array_equal(sess.run(v), np.arange(3.0) + 1)
+        np.testing.assert_array_equal(sess.run(w), np.ones((2, 2)))
+
+
+def test_named_containers_outlive_sessions_and_are_shared(cluster):
+    with on(1), fs.container("shared"):
+        v = fs.Variable(3.0, name="kept")
+    with on(1):
+        own = fs.Variable(3.0, name="own")
+    with fs.Session(cluster) as sess:
+        sess.run(fs.global_variables_initializer())
+    with fs.Session(cluster) as sess:
+        assert sess.run(v) == 3.0
+        with pytest.raises(FailedPreconditionError, match="own"):
+            sess.run(own)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_optimizer_trains_variables_on_several_workers(cluster, mode):
+    x = fs.placeholder(fs.float32, [None, 2])
+    with on(0):
+        w = fs.Variable(np.zeros((2, 3), "f"), name="w")
+        h = fs.tanh(x @ w + 0.5)
+    with on(1):
+        u = fs.Variable(np.ones((3, 1), "f"), name="u")
+        loss = fs.reduce_mean(fs.square(h @ u - 1.0))
+    train = fs.train.AdamOptimizer(0.1).minimize(loss)
+    feed = {x: np.array([[0.5, -1.0], [2.0, 0.1]], "f")}
+    config = fs.ConfigProto(mode=mode, allow_soft_placement=True)
+    with fs.Session(config=config) as here, fs.Session(cluster, config=config) as there:
+        for sess in (here, there):
+            sess.run(fs.global_variables_initializer())
+        for _ in range(5):
+            assert here.run([loss, train], feed)[0] == there.run([loss, train], feed)[0]
+        for a, b in zip(here.run([w, u]), there.run([w, u]), strict=True):
+            np.testing.assert_array_equal(a, b)
