@@ -249,3 +249,70 @@ def test_a_worker_that_dies_ends_the_step_and_is_named():
             with on(0):
                 alive = fs.constant(np.float32(1)) + 1.0
             assert sess.run(alive) == 2.0
+
+
+def pairs(count=2):
+    """Variables on workers that are one group, and a step that writes them in a loop."""
+    made = []
+    for i in range(count):
+        with on(i):
+            made.append(fs.Variable(0, name=f"v{i}"))
+
+    def body(i):
+        with fs.control_dependencies([fs.group(*[v.assign_add(1) for v in made])]):
+            return i + 1
+
+    return made, fs.while_loop(lambda i: i >= 0, body, [fs.constant(0)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_step_that_is_stopped_leaves_groups_of_several_workers_whole(ends, mode):
+    cluster, hosts = ends
+    variables, loop = pairs()
+    with fs.Session(cluster, config=fs.ConfigProto(mode=mode)) as sess:
+        sess.run(fs.global_variables_initializer())
+        state = sess.variable_state(variables[0].handle)
+        for _ in range(5):
+            thread = threading.Thread(target=lambda: stopped(sess, loop))
+            before = state.writes
+            thread.start()
+            wait_until(lambda b=before: state.writes > b + 3)
+            sess.stop()
+            thread.join(10)
+            assert not thread.is_alive()
+            first, second = sess.run(variables)
+            assert first == second > 0
+        wait_until(lambda: is_at_rest(hosts))
+
+
+def stopped(sess, fetches):
+    try:
+        sess.run(fetches)
+    except CancelledError:
+        return
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_leaves_groups_whole_on_those_that_live():
+    for _ in range(5):
+        with fs.Graph().as_default(), hosts_apart(3) as (cluster, processes):
+            variables, loop = pairs(3)
+            with fs.Session(cluster) as sess:
+                sess.run(fs.global_variables_initializer())
+                state = sess.variable_state(variables[0].handle)
+                caught = []
+
+                def run(sess=sess, loop=loop, caught=caught):
+                    try:
+                        sess.run(loop)
+                    except UnavailableError as e:
+                        caught.append(e)
+
+                thread = threading.Thread(target=run)
+                thread.start()
+                wait_until(lambda s=state: s.writes > 3)
+                processes[2].kill()
+                thread.join(5)
+                assert len(caught) == 1
+                first, second = sess.run(variables[:2])
+                assert first == second > 0

@@ -67,6 +67,8 @@ class HostedSteps:
         self._lock = threading.Lock()
         self._sessions: dict[tuple[str, int], HostedSession] = {}
         self._steps: dict[StepId, HostedStep] = {}
+        #: How often update groups have ended, of steps that are over.
+        self._ends: dict[StepId, dict[str, int]] = {}
         self._ended: deque[StepId] = deque(maxlen=_MOST_ENDED)
         self._runs: dict[str, Callable[[str, dict[str, Any], list[Any]], Answer]] = {
             "run": self._run,
@@ -81,6 +83,7 @@ class HostedSteps:
                 "plan.forget": self._forget,
                 "session.close": self._close,
                 "step.abort": self._abort,
+                "step.agreed": self._agreed,
                 "gate": self._gate,
                 "variables": self._variables,
             }
@@ -168,6 +171,12 @@ class HostedSteps:
             with self._lock:
                 del self._steps[number]
                 self.done += 1
+                if plan.shares_updates:
+                    self._ends[number] = step.ended
+                    while len(self._ends) > _MOST_ENDED:
+                        del self._ends[next(iter(self._ends))]
+            if plan.shares_updates and number in self._ended:
+                step.say_rest()
 
     def _read(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         return {}, [self._variable(peer, header).read()]
@@ -202,8 +211,17 @@ class HostedSteps:
         with self._lock:
             self._ended.append(number)
             step = self._steps.get(number)
+            ended = self._ends.get(number, {})
         if step is not None:
             step.end(DerivedError("another part of the step has failed"))
+        elif message["agrees"]:
+            facts = {"kind": "step.rest", "step": number.number, "ended": ended}
+            self._host.endpoint.tell(peer, facts)
+
+    def _agreed(self, peer: str, message: dict[str, Any]) -> None:
+        step = self._steps.get(StepId(message["client"], message["step"]))
+        if step is not None:
+            step.agreed(message["ended"])
 
     def _gate(self, peer: str, message: dict[str, Any]) -> None:
         self.session(peer, message["session"]).gate.request(message["request"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.cluster.channel import KeyTable
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.owners import HostOwner
-from flowscope.cluster.plans import Shipment
+from flowscope.cluster.plans import Shipment, shares_updates
 from flowscope.errors import InternalError
 from flowscope.ops.state.locks import MutexHandle
 from flowscope.ops.state.queue_ops import FIFOQueueHandle
@@ -46,6 +46,7 @@ class HostedPlan:
         feeds: The names of the step's feeds.
         takes, gives: The numbers of the step's feeds that it takes, and of the fetches it gives.
         table: The keys by which its partitions meet others.
+        shares_updates: Whether it writes for update groups of several processes.
         uses_blas: Whether a kernel multiplies matrices.
     """
 
@@ -71,6 +72,7 @@ class HostedPlan:
         self.gives = tuple([i for p in self.parts for i in p.gives])
         names = dict(shipment.tasks)
         self.table = KeyTable(shipment.keys, lambda d: names.get(task_of(d), task_of(d)))
+        self.shares_updates = shares_updates(self.nodes)
         self.uses_blas = any(n.op.uses_blas for n in self.nodes)
         current: Any = self._modules.current
         on: Callable[[Function], Function] = as_it_is

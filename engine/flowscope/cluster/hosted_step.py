@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,16 @@ from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.runtime.blas import one_thread
 from flowscope.runtime.part_trace import PartRecorder, packed
-from flowscope.runtime.rendezvous import Rendezvous
+from flowscope.runtime.rendezvous import Rendezvous, Waiter
 from flowscope.runtime.split import SplitStep
 from flowscope.runtime.step import Step
 
 if TYPE_CHECKING:
     from flowscope.cluster.hosted import HostedSession
+
+
+#: So long a process whose update groups are open waits for what the others have done.
+AGREES_S = 2.0
 
 
 class HostedStep:
@@ -58,6 +63,11 @@ class HostedStep:
         self.whole: Step | None = None
         self._split: SplitStep | None = None
         self._error: BaseException | None = None
+        #: How often update groups have ended in the process that came furthest, once it was told.
+        self._agreed: dict[str, int] | None = None
+        self._is_agreed = Waiter()
+        #: The same of this process.
+        self.ended: dict[str, int] = {}
 
     def end(self, error: BaseException) -> None:
         """Ends it from outside; it is not told as an error of its own."""
@@ -66,6 +76,23 @@ class HostedStep:
             split = self._split
         if split is not None:
             split.end(error)
+
+    def agreed(self, ended: dict[str, int]) -> None:
+        """Tells how often update groups have ended in the process that came furthest."""
+        self._agreed = ended
+        self._is_agreed.wake()
+
+    def _agree(self) -> dict[str, int]:
+        """Says what has ended here, once nobody writes; returns what has ended anywhere."""
+        split = self._split
+        assert split is not None
+        self.ended = split.step.updates.ended
+        if not split.step.updates.kept:
+            return {}
+        end = time.monotonic() + AGREES_S
+        self.say_rest()
+        self._is_agreed.wait_on(lambda: self._agreed is not None or time.monotonic() > end)
+        return self._agreed or {}
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Returns the values of its fetches.
@@ -113,7 +140,15 @@ class HostedStep:
         is_alone = not plan.table.routes
         channel = Rendezvous() if is_alone else endpoint.open_step(self._number, plan.table)
         try:
-            split = SplitStep(step, channel, self._session.gate, self._run, self._tell)
+            agree = self._agree if plan.shares_updates else None
+            split = SplitStep(
+                step,
+                channel,
+                self._session.gate,
+                self._run,
+                self._tell,
+                agree=agree,
+            )
             given = dict(zip(plan.takes, values, strict=True))
             functions = plan.functions
             if self._recorders is not None:
@@ -131,6 +166,7 @@ class HostedStep:
             if isinstance(channel, ProcessChannel):
                 channel.flush()
             fetched = split.finish()
+            self.ended = step.updates.ended if plan.shares_updates else {}
             return [fetched[i] for i in plan.gives]
         finally:
             self._split = None
@@ -140,12 +176,18 @@ class HostedStep:
     def _tell(self, error: BaseException) -> None:
         """Tells the client that the step fails here, before its threads have come to rest."""
         if self._error is None:
-            try:
-                self._host.endpoint.tell(
-                    self.client, {"kind": "step.failed", "step": self._number.number}
-                )
-            except UnavailableError:  # it is gone; nobody wants to know
-                return
+            self._say("step.failed")
+
+    def say_rest(self) -> None:
+        """Tells the client what has ended here, now that nobody writes."""
+        self._say("step.rest", ended=self.ended)
+
+    def _say(self, kind: str, **facts: Any) -> None:
+        try:
+            message = {"kind": kind, "step": self._number.number, **facts}
+            self._host.endpoint.tell(self.client, message)
+        except UnavailableError:  # it is gone; nobody wants to know
+            return
 
 
-__all__ = ["HostedStep"]
+__all__ = ["AGREES_S", "HostedStep"]

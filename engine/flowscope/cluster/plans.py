@@ -8,14 +8,16 @@ functions. The bytes are pickled: a worker reads what comes from clients of its 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from flowscope.graph.lazy import frozen
+from flowscope.ops.state.update_groups import BeginUpdate
 from flowscope.plan import serialization
 from flowscope.plan.crossings import keys
 from flowscope.plan.partitions import Partition
+from flowscope.plan.program import Node
 
 
 class Peer(NamedTuple):
@@ -79,10 +81,15 @@ def keys_of(partitions: Sequence[Partition]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(k for p in partitions for k in keys(p.program.nodes)))
 
 
+def shares_updates(nodes: Iterable[Node]) -> bool:
+    """Whether some nodes write for update groups for which other processes write, too."""
+    return any(isinstance(n.op, BeginUpdate) and n.op.group for n in nodes)
+
+
 def stripped(partition: Partition) -> Partition:
     """Returns a partition without what only the client's views ask of its program."""
     program = replace(partition.program, notes=(), same=(), tensors=())
     return replace(partition, program=program)
 
 
-__all__ = ["Peer", "Shipment", "keys_of", "loads", "stripped"]
+__all__ = ["Peer", "Shipment", "keys_of", "loads", "shares_updates", "stripped"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
@@ -56,7 +56,10 @@ class ClusterSession:
         self._session = weakref.ref(session)
         session.gate.follower = self._follow
         cluster.sessions.add(self)
-        cluster.handlers["step.failed"] = cluster_step_failed(cluster)
+        cluster.handlers["step.failed"] = _told_of_step(cluster, lambda s, p, _: s.failed_at(p))
+        cluster.handlers["step.rest"] = _told_of_step(
+            cluster, lambda s, p, message: s.rested(p, message["ended"])
+        )
 
     def back_ends(self, own: Mapping[str, BackEnd]) -> dict[str, BackEnd]:
         """Returns code back ends that make nothing of programs which do not run here alone."""
@@ -126,16 +129,18 @@ class ClusterSession:
             self.tell({"kind": "gate", "request": request})
 
 
-def cluster_step_failed(cluster: ClusterOwner) -> Any:
-    """Returns what takes the message that a step of some session has failed at a task."""
+def _told_of_step(
+    cluster: ClusterOwner, tell: Callable[[ClusterStep, str, dict[str, Any]], None]
+) -> Callable[[str, dict[str, Any]], None]:
+    """Returns what takes a task's message about a step of some session."""
 
-    def failed(peer: str, message: dict[str, Any]) -> None:
+    def told(peer: str, message: dict[str, Any]) -> None:
         for session in list(cluster.sessions):
             step = session.steps.get(message["step"])
             if step is not None:
-                step.failed_at(peer)
+                tell(step, peer, message)
 
-    return failed
+    return told
 
 
 class RemoteState:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from flowscope.cluster import failures
 from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
-from flowscope.cluster.plans import Peer, Shipment, keys_of, stripped
+from flowscope.cluster.plans import Peer, Shipment, keys_of, shares_updates, stripped
 from flowscope.cluster.waits import explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
@@ -32,7 +32,7 @@ from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
-from flowscope.runtime.rendezvous import Pending, Rendezvous
+from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
 from flowscope.runtime.split import DerivedError, SplitStep
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 _ENDS_S = 2.0
 #: So often it is looked whether one of them is lost.
 _LOOK_S = 0.1
-_LOOK_S = 0.02
+#: So long it may take to come to rest, where others wait for that.
+_RESTS_S = 1.0
 #: So long tasks are asked what they wait for, before a step that ran out of time is ended.
 _ASK_S = 0.3
 
@@ -103,6 +104,12 @@ class ClusterFunction:
         self.tasks = frozenset(by_task)
         self._keys = keys_of(partitions)
         self._table = KeyTable(self._keys, self._process_of)
+        #: The tasks that write for update groups of several processes.
+        self.agreeing = frozenset(
+            t
+            for t, found in by_task.items()
+            if any(shares_updates(p.program.walk()) for p in found)
+        )
         self._parts = compile_apart(own, plan.handles, plan.compile_part, is_handed_out)
         self._is_handed_out = is_handed_out
         #: The partitions of this process, and what traces them.
@@ -244,9 +251,13 @@ class ClusterStep:
             Rendezvous() if self._is_alone else self._endpoint.open_step(self._id, function.table)
         )
         step = current_step()
-        self._split = SplitStep(step, channel, gate, run, self._tell, self._explained)
         #: Tasks whose answers nobody waits for.
         self._lost: set[str] = set()
+        agree = self._agree if function.agreeing else None
+        self._split = SplitStep(step, channel, gate, run, self._tell, self._explained, agree)
+        self._rests: dict[str, dict[str, int]] = {}
+        self._has_rested = Waiter()
+        self._agreed: dict[str, int] | None = None
         #: Who has told first that the step fails there.
         self._failed_at = ""
 
@@ -337,12 +348,42 @@ class ClusterStep:
 
     def _tell(self, error: BaseException) -> None:
         """Has all tasks end it."""
-        message = {"kind": "step.abort", "client": self._id.client, "step": self._id.number}
-        for task in self.tasks:
+        self._tell_all("step.abort", self.tasks, agrees=bool(self._function.agreeing))
+        self._gate.wake()
+
+    def _tell_all(self, kind: str, tasks: Iterable[str], **facts: Any) -> None:
+        message = {"kind": kind, "client": self._id.client, "step": self._id.number, **facts}
+        for task in tasks:
             try:
                 self._endpoint.tell(task, message)
             except UnavailableError:  # it does nothing for the step any more
                 continue
+
+    def rested(self, task: str, ended: dict[str, int]) -> None:
+        """Notes how often update groups have ended at a task, where nobody writes any more."""
+        self._rests[task] = ended
+        self._has_rested.wake()
+
+    def _agree(self) -> dict[str, int]:
+        """Returns how often update groups have ended anywhere; all tasks that write are told.
+
+        A group ends at a task only when it is written at all of them. So if it has ended at one,
+        those that keep what was before let go of that; else all put it back.
+        """
+        if self._agreed is None:
+            end = time.monotonic() + _RESTS_S
+            self._has_rested.wait_on(lambda: self._are_at_rest() or time.monotonic() > end)
+            found = dict(self._split.step.updates.ended)
+            for ended in list(self._rests.values()):
+                for group, count in ended.items():
+                    found[group] = max(count, found.get(group, 0))
+            self._agreed = found
+            self._tell_all("step.agreed", self._function.agreeing, ended=found)
+        return self._agreed
+
+    def _are_at_rest(self) -> bool:
+        tasks = self._function.agreeing - self._rests.keys() - self._lost
+        return not any(map(self._endpoint.is_connected, tasks))
 
     def _answers(self, pending: dict[PendingRun, _TaskPart], fetched: dict[int, Any]) -> None:
         """Takes the answers of all tasks; ends the step where one has failed."""
@@ -376,6 +417,8 @@ class ClusterStep:
         errors: dict[str, BaseException],
     ) -> None:
         """Waits until all have ended the step; who does not answer is left alone."""
+        if self._function.agreeing:
+            self._agree()
         end = time.monotonic() + _ENDS_S
         while (waited := self._awaited(pending)) and (left_s := end - time.monotonic()) > 0:
             done = self._endpoint.first_done(waited, timeout_s=min(left_s, _LOOK_S))

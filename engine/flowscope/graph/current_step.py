@@ -22,11 +22,13 @@ class CurrentStep(Protocol):
         pool: The threads that share large kernels; None where no kernel of the plan multiplies.
         channel: What the partition that runs sends and receives through; None where all of the
             step is one program.
+        whole: The step that it is a part of: itself, where no partition of one runs.
     """
 
     left_call: tuple[Any, Any] | None
     pool: Any
     channel: Any
+    whole: Any
 
     def call_function(self, function: Callable[[], Any]) -> Any:
         """Returns what a function of the user's returns."""

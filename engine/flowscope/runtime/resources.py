@@ -127,6 +127,10 @@ class VariableState:
         self._keeper = current_step()
         return True
 
+    def keep_instead(self, value: Any) -> None:
+        """Keeps another value for `undo`: what it was before was rightly written."""
+        self._kept = value
+
     def settle(self) -> None:
         """Lets go of what was kept."""
         self._kept = None

@@ -12,7 +12,7 @@ However a step ends, it ends after all its threads have left it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -100,6 +100,8 @@ class SplitStep:
         run: The run, for random operations.
         tell: Is told the error that ends it, once: others take part, in other processes.
         explain: Says what to add to the error that ends it, by who waited then; "" for nothing.
+        agree: Returns how often each update group has ended, in the process that came furthest, of
+            a step that fails; None where no other process writes.
 
     Attributes:
         step, channel, gate, run: As above.
@@ -115,6 +117,7 @@ class SplitStep:
         run: Any,
         tell: Callable[[BaseException], None] | None = None,
         explain: Callable[[BaseException, Sequence[Pending]], str] | None = None,
+        agree: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self.step = step
         self.channel = channel
@@ -124,6 +127,7 @@ class SplitStep:
         self.fetched: dict[int, Any] = {}
         self._tell = tell
         self._explain = explain or _explained
+        self._agree = agree
         self._left = self._writing = 0
         self._lock = threading.Lock()
         self._over = Waiter()
@@ -196,6 +200,11 @@ class SplitStep:
         if is_last:
             for one in self.runs:
                 one.rest.wake()
+
+    def conclude(self) -> None:
+        """Ends the update groups that are whole elsewhere: all is written, or nothing."""
+        if self._agree is not None:
+            self.step.updates.conclude(self._agree())
 
     def are_at_rest(self) -> bool:
         """Whether no thread writes any more."""
@@ -277,6 +286,7 @@ class _PartRun:
             if shared.is_ending:
                 # A group on several devices has been written by then as far as it will be.
                 self.rest.wait_on(shared.are_at_rest)
+                shared.conclude()
                 step.undo()
             step.has_ended = True
             if around is None:

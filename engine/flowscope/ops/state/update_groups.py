@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 
@@ -44,9 +45,11 @@ class BeginUpdate(_Around):
 
     Attributes:
         variables: How many inputs are handles; the others are waited for only.
+        group: What the step calls the group, where several processes write for it; else "".
     """
 
     variables: int
+    group: str = ""
 
     def infer(self, *inputs: Spec) -> Spec:
         return Spec(variant, ())
@@ -54,16 +57,27 @@ class BeginUpdate(_Around):
     def kernel(self, xp: ArrayModule, *inputs: Array) -> list[Any]:
         # All steps take them in one order, so none waits for a variable while it keeps a later one.
         states = sorted(inputs[: self.variables], key=lambda state: state.rank)
-        return [state for state in states if state.keep()]
+        if not self.group:
+            return [state for state in states if state.keep()]
+        current_step().whole.updates.begin(self.group, states)
+        return []
 
 
 @frozen
 class EndUpdate(_Around):
-    """Drops the values that BeginUpdate has kept, and lets other steps write."""
+    """Drops the values that BeginUpdate has kept, and lets other steps write.
+
+    Attributes:
+        group: As that of the BeginUpdate.
+    """
+
+    group: str = ""
 
     def infer(self, kept: Spec) -> tuple[Spec, ...]:
         return ()
 
     def kernel(self, xp: ArrayModule, kept: list[Any]) -> None:
+        if self.group:
+            current_step().whole.updates.end(self.group)
         for state in kept:
             state.settle()

@@ -59,6 +59,7 @@ class _Updates:
         self._by_tokens = by_tokens
         self._is_apart = is_apart
         self._trusts = trusts
+        self._named = 0
 
     def block(self, program: Program, is_inner: bool) -> Program:
         """Returns a block whose update groups are whole, and those of its blocks."""
@@ -101,12 +102,22 @@ class _Updates:
                 _wait(group, checks, edits)
             return ()
         begins = _begins(group, ended, self._by_tokens, is_apart)
+        if len({host_of(b.device) for b in begins}) > 1:
+            self._name(begins)
         ends = [_end(group, begin) for begin in begins]
         edits.insert(begins, group.whole[0])
         edits.append(ends, group.whole[-1])
         if self._by_tokens or is_apart or len(begins) > 1:
             _wait(group, begins, edits)
         return tuple(ends)
+
+    def _name(self, begins: Sequence[Node]) -> None:
+        """Gives a group a name by which its processes agree on its end."""
+        self._named += 1
+        for begin in begins:
+            op: Any = begin.op
+            name = f"{begin.name.rpartition('/')[0]}#{self._named}"
+            begin.op = BeginUpdate(op.variables, name)
 
     def _checks(self, group: UpdateGroup, is_inner: bool) -> list[Node] | None:
         """Returns nodes that check the writes of a group; None if not all can be checked before."""
@@ -198,7 +209,8 @@ def _begin(
 
 def _end(group: UpdateGroup, begin: Node) -> Node:
     """Returns what drops the values that a node keeps, once all writes of the group are done."""
-    made = _made(EndUpdate(), group.members[-1], "update_ends", (begin.outputs[0],), [])
+    op: Any = begin.op
+    made = _made(EndUpdate(op.group), group.members[-1], "update_ends", (begin.outputs[0],), [])
     made.device, made.control = begin.device, group.members
     made.name += begin.name.rpartition("update_begins")[2]
     return made
