@@ -197,14 +197,16 @@ def test_iterations_go_by_tags_between_processes(channels):
     assert got == [*reversed(range(50))]
 
 
-def test_many_aborted_steps_leave_nothing(ends):
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_many_aborted_steps_leave_nothing(ends, count):
     one, other = ends
     before = threading.active_count()
-    for n in range(300):
+    for n in range(count):
         step = StepId(3, n)
         sender = one.open_step(step, TABLE)
         sender.mailbox(X).send(np.float32(1))
         sender.mailbox(Y).send(np.arange(20_000.0))
+        sender.flush()
         if n % 3:
             receiver = other.open_step(step, TABLE)
             if n % 2:

@@ -132,7 +132,7 @@ class _Unconnected:
     def __init__(self):
         self.written = []
 
-    def write(self, data):
+    def write_small(self, data):
         self.written.append(data)
 
     def limit_reads(self, seconds):

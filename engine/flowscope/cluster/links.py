@@ -113,7 +113,8 @@ class Link:
         while unwritten and self._joining.acquire(False):
             try:
                 count = len(unwritten)
-                self.connection.write(b"".join(unwritten[:count]) if count > 1 else unwritten[0])
+                data = b"".join(unwritten[:count]) if count > 1 else unwritten[0]
+                self.connection.write_small(data)
                 del unwritten[:count]
                 self.sent += count
                 self._written_at = time.perf_counter()

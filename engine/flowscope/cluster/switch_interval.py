@@ -10,7 +10,7 @@ import sys
 import threading
 
 #: So long a woken thread waits for others. A switch takes some microseconds.
-_SHORT_S = 0.0002
+_SHORT_S = 0.00005
 
 
 class ShortSwitches:
