@@ -86,10 +86,10 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "train.SessionRunHook train.SessionRunValues train.SingularMonitoredSession "
      "train.StepCounterHook train.StopAtStepHook train.SummarySaverHook train.Supervisor "
      "train.WorkerSessionCreator train.basic_train_loop"),
-    ("several machines", "there is one process: leave out what names others",
-     "distribute tpu config train.ClusterDef train.ClusterSpec train.JobDef train.Server "
-     "train.ServerDef train.SyncReplicasOptimizer train.replica_device_setter "
-     "test.create_local_cluster"),
+    ("several machines", "connect with a Dask cluster, whose workers are the tasks: "
+     "fs.cluster.connect",
+     "distribute tpu config train.ClusterDef train.JobDef train.ServerDef "
+     "train.SyncReplicasOptimizer test.create_local_cluster"),
     ("other checkpoints", "save and restore with fs.train.Saver or fs.train.Checkpoint",
      "train.CheckpointOptions train.generate_checkpoint_state_proto"),
     ("waiting for checkpoints", "poll fs.train.latest_checkpoint", "train.checkpoints_iterator"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pkgutil
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import distributed
 
 import flowscope
+from flowscope.cluster.members import Attached
 from flowscope.cluster.tasks import check_jobs
-from flowscope.cluster.tls import TLSContexts
 from flowscope.errors import (
     DTypeError,
     FailedPreconditionError,
@@ -30,17 +30,8 @@ _INSTALL = (
 )
 
 
-class Attached(NamedTuple):
-    """What a client is told when it attaches: the secret, the hosts there are, how to listen."""
-
-    secret: bytes
-    hosts: list[dict[str, Any]]
-    tls: TLSContexts | None
-    listen_at: str
-
-
 class DaskClient:
-    """A `distributed.Client`, as far as it is needed.
+    """A `distributed.Client`, as far as it is needed; implements `members.Members`.
 
     Args:
         client: The client.
@@ -211,4 +202,4 @@ def _new_client(given: Any) -> Any:
         raise UnavailableError(f"no Dask scheduler can be reached at {given!r}: {e}") from e
 
 
-__all__ = ["Attached", "DaskClient"]
+__all__ = ["DaskClient"]

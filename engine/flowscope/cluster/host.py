@@ -32,7 +32,7 @@ class Host:
     Args:
         name: The task's name.
         secret: What the processes of the cluster know each other by.
-        address: The address to listen at.
+        address, port: Where to listen; port 0 for any.
         tls: How connections are sealed; None for plain ones.
         config: Says which devices it has.
 
@@ -49,6 +49,7 @@ class Host:
         name: str,
         secret: bytes,
         address: str = "127.0.0.1",
+        port: int = 0,
         tls: TLSContexts | None = None,
         config: ConfigProto | None = None,
     ) -> None:
@@ -63,7 +64,7 @@ class Host:
         self.handlers: dict[str, Handler] = {}
         self._own = ClientContainers()
         self._clients: set[str] = set()
-        self.endpoint = Endpoint(name, new_incarnation(), secret, host=address, tls=tls)
+        self.endpoint = Endpoint(name, new_incarnation(), secret, host=address, port=port, tls=tls)
         self.endpoint.on_lost = self._lost
         self.handlers |= {
             "ping": self._ping,

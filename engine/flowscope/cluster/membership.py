@@ -27,7 +27,7 @@ from flowscope.errors import NotFoundError, OpError, UnavailableError
 from flowscope.runtime.engine import Engine, current
 
 if TYPE_CHECKING:
-    from flowscope.cluster.dask_client import DaskClient
+    from flowscope.cluster.members import Members
     from flowscope.cluster.session import ClusterSession
     from flowscope.runtime.config import ConfigProto
     from flowscope.runtime.remote import Remote
@@ -66,7 +66,7 @@ class Cluster:
 
     def __init__(
         self,
-        dask: DaskClient,
+        dask: Members,
         jobs: Mapping[str, Sequence[Any]] | None = None,
         config: ConfigProto | None = None,
     ) -> None:

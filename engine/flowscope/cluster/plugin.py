@@ -56,7 +56,7 @@ class HostPlugin(WorkerPlugin):
         name = task_name(entered["job"], entered["index"])
         tls = tls_contexts(worker.security, "worker") if is_sealed(worker.address) else None
         self.host = await asyncio.to_thread(
-            Host, name, entered["secret"], _address_of(worker.address), tls, self._config
+            Host, name, entered["secret"], _address_of(worker.address), 0, tls, self._config
         )
         worker.metrics[HELD_METRIC] = self._held_bytes
         worker.metrics[STEPS_METRIC] = self._steps

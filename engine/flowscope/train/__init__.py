@@ -28,6 +28,8 @@ from flowscope.train.checkpoints import (
     remove_checkpoint,
     update_checkpoint_state,
 )
+from flowscope.train.cluster_spec import ClusterSpec
+from flowscope.train.device_setter import replica_device_setter
 from flowscope.train.event_file import summary_iterator
 from flowscope.train.ftrl import FtrlOptimizer
 from flowscope.train.global_step import (
@@ -69,6 +71,7 @@ from flowscope.train.schedules import (
     piecewise_constant_decay,
     polynomial_decay,
 )
+from flowscope.train.server import Server
 from flowscope.train.warm_start import VocabInfo, init_from_checkpoint, warm_start
 
 __all__ = [
@@ -80,6 +83,7 @@ __all__ = [
     "CheckpointManager",
     "CheckpointReader",
     "CheckpointState",
+    "ClusterSpec",
     "ExponentialMovingAverage",
     "FtrlOptimizer",
     "GradientDescentOptimizer",
@@ -94,6 +98,7 @@ __all__ = [
     "RestoreReport",
     "Saver",
     "SaverDef",
+    "Server",
     "VocabInfo",
     "assert_global_step",
     "checkpoint_exists",
@@ -124,6 +129,7 @@ __all__ = [
     "polynomial_decay",
     "read_meta_graph",
     "remove_checkpoint",
+    "replica_device_setter",
     "restore_report",
     "summary_iterator",
     "update_checkpoint_state",

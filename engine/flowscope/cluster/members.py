@@ -1,0 +1,63 @@
+"""Where a cluster's members are known: Dask's scheduler, or one process that is all there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from flowscope.cluster.tls import TLSContexts
+
+if TYPE_CHECKING:
+    from flowscope.runtime.config import ConfigProto
+
+
+class Attached(NamedTuple):
+    """What a client is told when it attaches: the secret, the hosts there are, how to listen."""
+
+    secret: bytes
+    hosts: list[dict[str, Any]]
+    tls: TLSContexts | None
+    listen_at: str
+
+
+class Members(Protocol):
+    """What a client asks of whoever knows a cluster's members."""
+
+    @property
+    def address(self) -> str:
+        """Where they are known: what sessions find the cluster by."""
+
+    @property
+    def dashboard_link(self) -> str:
+        """Where Dask's dashboard is; "" where there is none."""
+
+    def attach(
+        self,
+        jobs: Mapping[str, Sequence[Any]] | None,
+        config: ConfigProto | None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Attached:
+        """Makes members hosts that are none yet; returns what is known of them.
+
+        Args:
+            jobs, config: See `fs.cluster.connect`.
+            on_event: Is told who comes and goes, on a thread of its own.
+        """
+
+    def log(self, event: dict[str, Any]) -> None:
+        """Writes an event to the cluster's log."""
+
+    def ask_beside(
+        self, worker: str, function: Callable[..., Any], *arguments: Any, timeout_s: float
+    ) -> Any:
+        """Returns what a function returns on a worker's machine, outside of that worker.
+
+        Raises:
+            UnavailableError: if there is nobody, or none has answered in time.
+        """
+
+    def close(self) -> None:
+        """Lets go of it."""
+
+
+__all__ = ["Attached", "Members"]
