@@ -72,7 +72,7 @@ def test_replica_device_setter_arguments(graph: fs.Graph) -> None:
         setter(ps_tasks=4, ps_strategy=lambda op: 3, worker_device="/job:worker/task:2")
     ):
         assert fs.Variable(1.0).device == "/job:ps/task:3"
-        assert fs.constant(1.0).device == worker
+        assert fs.constant(1.0).device == "/job:worker/task:2"
     with fs.device(setter(ps_tasks=2, merge_devices=False)), fs.device("/cpu:0"):
         assert fs.Variable(1.0).device == "/device:CPU:0"
     with pytest.raises(DTypeError):
