@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from flowscope.cluster.registry import HELD_METRIC, STEPS_METRIC, Registry
 from flowscope.cluster.tasks import TaskNumbers, WorkerFacts, task_name
 from flowscope.errors import FailedPreconditionError, UnavailableError
 
+#: Has a certificate made that signs itself.
+OPENSSL = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=flowscope"]
 TASKS = [task_name("worker", i) for i in range(3)]
 
 
@@ -59,7 +62,7 @@ def test_other_version() -> None:
 def test_workers_in_this_process(graph: fs.Graph) -> None:
     """Workers that are threads of this process are tasks like others; a retired one is lost."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as dask:
         with fs.cluster.connect(dask) as cluster:
             with fs.device(TASKS[1]):
@@ -74,8 +77,9 @@ def test_workers_in_this_process(graph: fs.Graph) -> None:
             with distributed.Client(dask) as client:
                 client.retire_workers([cluster.task(TASKS[1]).dask_address])
             wait_until(lambda: bool(lost))
-            assert lost == [f"{TASKS[1]}: it was retired, or its cluster was closed"]
-            with pytest.raises(UnavailableError, match="retired"):
+            # Its host says so, or the scheduler does before.
+            assert len(lost) == 1 and ("retired" in lost[0] or "removed" in lost[0]), lost
+            with pytest.raises(UnavailableError, match="retired|removed"):
                 cluster.task(TASKS[1])
             with fs.Session(cluster) as session:
                 with fs.device(TASKS[2]):
@@ -118,7 +122,14 @@ def test_restarted_worker(cluster: fs.cluster.Cluster) -> None:
 @pytest.mark.slow
 def test_sealed(tmp_path: Path, source_env: dict[str, str], graph: fs.Graph) -> None:
     """Where Dask has TLS, the connections of sessions have it too, with Dask's certificates."""
-    security = distributed.Security.temporary()
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = subprocess.run([*OPENSSL, "-keyout", key, "-out", cert], capture_output=True)
+    if made.returncode:
+        pytest.skip("openssl makes no certificate here")
+    roles = ("client", "scheduler", "worker")
+    files = {f"tls_{role}_cert": str(cert) for role in roles}
+    files |= {f"tls_{role}_key": str(key) for role in roles}
+    security = distributed.Security(tls_ca_file=str(cert), require_encryption=True, **files)
     with started_cluster(source_env, 2, security=security, protocol="tls://") as dask:
         with fs.cluster.connect(dask) as cluster, fs.Session(cluster) as session:
             assert cluster.target.startswith("tls://")

@@ -34,7 +34,7 @@ def local_cluster(env: Mapping[str, str], workers: int = 3, **arguments: Any) ->
         with dask.config.set(settings), warnings.catch_warnings():
             # Whether the dashboard's port is taken says nothing about a test.
             warnings.filterwarnings("ignore", "Port .* is already in use")
-            arguments = {"threads_per_worker": 1, "dashboard_address": None} | arguments
+            arguments = {"threads_per_worker": 1, "dashboard_address": ":0"} | arguments
             with distributed.LocalCluster(n_workers=workers, silence_logs=50, **arguments) as found:
                 yield found
     finally:

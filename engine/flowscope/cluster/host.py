@@ -15,7 +15,7 @@ from flowscope.cluster.hosted import HostedSteps
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.state import ClientContainers
 from flowscope.cluster.tls import TLSContexts
-from flowscope.errors import UnavailableError, UnimplementedError
+from flowscope.errors import OpError, UnimplementedError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
@@ -24,6 +24,8 @@ from flowscope.runtime.resources import Container
 
 #: What a client's name begins with; the names of tasks begin with "/job:".
 CLIENT_PREFIX = "client:"
+#: A client that is well hears within that why a host goes, before the connection is closed.
+_GOODBYE_S = 1.0
 
 
 class Host:
@@ -100,8 +102,9 @@ class Host:
     def close(self, reason: str = "it was closed") -> None:
         """Tells clients that it goes, and ends its connections and threads."""
         for client in list(self._clients):
-            with contextlib.suppress(UnavailableError):  # it is gone, too
-                self.endpoint.tell(client, {"kind": "host.leaving", "reason": reason})
+            with contextlib.suppress(OpError):  # it is gone, too, or hangs
+                message = {"kind": "host.leaving", "reason": reason}
+                self.endpoint.call(client, message, _GOODBYE_S)
         self.endpoint.close()
         self._own.drop_all()
 
