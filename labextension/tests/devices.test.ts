@@ -128,7 +128,7 @@ test("the inspector tells the reason, the devices that could be chosen, and what
 
 test("a move is thought of, predicted, and forgotten; an answer to another question is none", () => {
   const model = new PlacementModel();
-  const wish = model.propose("one/", at("CPU:10"));
+  const wish = model.propose({ name: "one/", parts: [] }, at("CPU:10"));
   assert.deepEqual([wish.name, wish.device, model.proposal?.told], ["one/", at("CPU:10"), null]);
   const move: MovePrediction = { device: at("CPU:10"), before_s: 0.012, after_s: 0.008, moved_bytes: 5, refused: "" };
   const answer: Placement = { kind: "placement", view: 1, request_id: wish.request_id, error: "", op: null, move };
@@ -145,9 +145,21 @@ test("a move is thought of, predicted, and forgotten; an answer to another quest
   assert.equal(measuredText({ ...moved, measured_after_s: 0.01 }).replaceAll("\u00a0", " "), "measured: 20.0 ms → 10.0 ms a step");
 });
 
-test("operations and scopes of the user's can be moved; what the view has put together cannot", () => {
+test("layers that are folded into a stack move as one", () => {
+  const g = new GraphBuilder();
+  let x = g.op("Placeholder", "x");
+  for (let i = 0; i < 8; i++) x = g.op("Tanh", `layer_${i}/b`, { inputs: [g.op("MatMul", `layer_${i}/a`, { inputs: [x, x] })] });
+  const model = new GraphModel();
+  model.applySnapshot(snapshotOf(g.nodes));
+  const stack = [...model.tree.root.scopes.values()].find(({ group }) => group?.kind === "stack");
+  const what = movable(model, scopeBox(stack?.path ?? ""));
+  assert.deepEqual([what?.parts.length, what?.parts.includes("layer_3/a")], [16, true]);
+  assert.match(what?.name ?? "", /layer/);
+});
+
+test("operations and scopes of the user's can be moved, in the graph as written alone", () => {
   const model = split();
-  assert.deepEqual([movable(model, scopeBox("one")), movable(model, opBox(model.tree.idOf("one/a") ?? -1))], ["one/", "one/a"]);
+  assert.deepEqual([movable(model, scopeBox("one")), movable(model, opBox(model.tree.idOf("one/a") ?? -1))], [{ name: "one/", parts: [] }, { name: "one/a", parts: [] }]);
   assert.deepEqual([movable(model, "s:"), movable(model, null), movable(model, "s:gone")], [null, null, null]);
   model.level = "lowered";
   assert.equal(movable(model, scopeBox("one")), null);

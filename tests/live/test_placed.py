@@ -64,7 +64,14 @@ class TestWhyAnOperationStandsWhereItDoes:
 
     def test_the_question_comes_from_a_view_and_the_answer_goes_to_it(self, session):
         feed, told = Feed(session.graph, session), []
-        asked = {"kind": "ask_placement", "view": 7, "request_id": 1, "name": "y", "device": ""}
+        asked = {
+            "kind": "ask_placement",
+            "view": 7,
+            "request_id": 1,
+            "name": "y",
+            "device": "",
+            "parts": [],
+        }
         feed.hear(message_from(asked), told.append)
         feed.leave(told.append)
         (answer,) = [to_json(m) for m in told if m.kind == "placement"]
@@ -134,9 +141,20 @@ class TestMoving:
         assert placing.look(session).measured_after_s > 0.0
         assert session.placements[session.graph.get_operation_by_name("layer/y").id][-1] == "2"
 
+    def test_what_a_view_shows_as_one_moves_as_a_whole(self, session):
+        placing, parts = Placing(), ("layer/y", "z")
+        asked = AskPlacement(7, 3, "2 ops", "/device:CPU:2", parts)
+        move = placing.answer(session, asked).move
+        assert (move.refused, move.moved_bytes) == ("", 0)
+        placing.move(session, MoveWish("2 ops", "/device:CPU:2", parts))
+        assert placing.look(session).name == "2 ops"
+        session.run("z:0")
+        ids = [session.graph.get_operation_by_name(name).id for name in parts]
+        assert [session.placements[i][-1] for i in ids] == ["2", "2"]
+
     def test_the_command_moves_and_the_state_tells_it(self, session):
         feed, told = Feed(session.graph, session), []
-        wish = {"name": "layer/", "device": "/device:CPU:2"}
+        wish = {"name": "layer/", "device": "/device:CPU:2", "parts": []}
         command = {"kind": "command", "command_id": 1, "name": "move", "value": wish, "view": 7}
         feed.hear(message_from({"kind": "connect", "view": 7, "protocol": PROTOCOL}), told.append)
         feed.hear(message_from(command), told.append)

@@ -48,10 +48,13 @@ class MovePrediction:
 
 @dataclass(frozen=True)
 class MoveWish:
-    """An operation, or with a "/" behind it a scope, is to stand on a device."""
+    """Operations are to stand on a device."""
 
+    #: An operation's name, or a scope's path with a "/" behind it; else what a view calls `parts`.
     name: str
     device: str
+    #: The names of the operations that a view shows as one, in the place of `name`; () for that.
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class AskPlacement:
     name: str
     #: The device that it might be moved to, for a prediction; "" for none.
     device: str
+    #: As in `MoveWish`.
+    parts: tuple[str, ...] = ()
     kind: Literal["ask_placement"] = "ask_placement"
 
 

@@ -61,8 +61,8 @@ class Placing:
         """
         self.look(session)
         plan = session.latest_plan
-        told = None if plan is None else _predict(session, plan, wish.name, wish.device)
-        move = session.move(wish.name, wish.device)
+        told = None if plan is None else _predict(session, plan, wish)
+        move = session.move(_meant(wish), wish.device)
         told = told or move
         before = _mean(self._samples[0], self._samples[-1])
         self._moved = MoveState(wish.name, wish.device, told.before_s, told.after_s, before, None)
@@ -108,15 +108,19 @@ def _told(one: OpPlacement) -> OpPlacementState:
 
 
 def _predicted(session: Session, plan: Plan, asked: AskPlacement) -> MovePrediction:
-    found = _predict(session, plan, asked.name, asked.device)
+    found = _predict(session, plan, asked)
     return MovePrediction(
         asked.device, found.before_s, found.after_s, found.moved_bytes, found.refused or ""
     )
 
 
-def _predict(session: Session, plan: Plan, name: str, device: str) -> Move:
+def _meant(asked: AskPlacement | MoveWish) -> str | tuple[str, ...]:
+    return asked.parts or asked.name
+
+
+def _predict(session: Session, plan: Plan, asked: AskPlacement | MoveWish) -> Move:
     try:
-        return predict_move_of(session, plan, name, device)
+        return predict_move_of(session, plan, _meant(asked), asked.device)
     except OpError as e:
         return Move(None, None, 0, str(e).partition("\n")[0])
 

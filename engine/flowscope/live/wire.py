@@ -164,8 +164,9 @@ def message_from(data: Any) -> FromView:
             "request_id": int(number),
             "name": str(name),
             "device": str(device),
-        } if view:
-            return AskPlacement(view, number, name, device)
+            "parts": list(parts),
+        } if view and all(isinstance(part, str) for part in parts):
+            return AskPlacement(view, number, name, device, tuple(parts))
         case {"kind": "command", "command_id": int(number), "name": "move", "value": dict(wish)}:
             return Command(number, "move", _as(MoveWish, wish), _view(data))
         case {

@@ -321,6 +321,8 @@ def _device(session: Session, device: Any) -> str:
 
 def _operations(session: Session, thing: Any) -> list[Operation]:
     """Returns the operation that is meant and those that it runs, or those of a scope."""
+    if isinstance(thing, list | tuple):
+        return list(dict.fromkeys([op for one in thing for op in _operations(session, one)]))
     graph = session.graph
     handle = getattr(thing, "handle", None)
     inside: list[Operation] = []

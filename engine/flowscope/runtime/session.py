@@ -388,8 +388,8 @@ class Session(Controls):
         what its code asks for counts.
 
         Args:
-            op_or_scope: An operation, tensor or variable, its name, or the name of a scope. With a
-                branch or a loop goes what is in it.
+            op_or_scope: An operation, tensor or variable, its name, or the name of a scope; a list
+                of these moves as a whole. With a branch or a loop goes what is in it.
             device: A name that fits a device of the session.
 
         Returns:

@@ -1,6 +1,7 @@
 /** Where the latest plan has placed what is looked at, and why: asked of the kernel, and told in the inspector. */
 import type { PlacementWish } from "../wire/channel.js";
 import type { CandidateState, MovePrediction, MoveState, OpPlacementState, Placement } from "../wire/messages.js";
+import { scopeTitle } from "./bodies.js";
 import { shortDevice } from "./devices.js";
 import type { Fact } from "./fact.js";
 import { duration } from "./figures.js";
@@ -10,10 +11,17 @@ import type { Heat } from "./heat.js";
 import { opOf, pathOf, type BoxId } from "./ids.js";
 import { Signal } from "./signal.js";
 
+/** What can be moved. */
+export interface Movable {
+  /** The name of an operation, or the path of a scope with a "/" behind it; else what the picture calls it. */
+  readonly name: string;
+  /** Of what the view has put together the names of its operations; else []. */
+  readonly parts: readonly string[];
+}
+
 /** A move that the user thinks of: nothing is changed before it is confirmed. */
 export interface Proposal {
-  /** The name of an operation, or the path of a scope with a "/" behind it. */
-  readonly name: string;
+  readonly what: Movable;
   readonly device: string;
   /** What it would change; null until the kernel has said so. */
   readonly told: MovePrediction | null;
@@ -40,15 +48,15 @@ export class PlacementModel {
   /** The question where an operation stands. */
   ask(name: string): PlacementWish {
     this.#asked.op = ++this.#request;
-    return { request_id: this.#request, name, device: "" };
+    return { request_id: this.#request, name, device: "", parts: [] };
   }
 
   /** The question what a move would change. */
-  propose(name: string, device: string): PlacementWish {
+  propose(what: Movable, device: string): PlacementWish {
     this.#asked.move = ++this.#request;
-    this.#proposal = { name, device, told: null };
+    this.#proposal = { what, device, told: null };
     this.changed.emit();
-    return { request_id: this.#request, name, device };
+    return { request_id: this.#request, ...what, device };
   }
 
   /** The move is made, or not wanted. */
@@ -100,16 +108,16 @@ function measuredSeconds({ ops, count, self_ns }: Heat, op: number): number | nu
   return at < 0 || runs === 0 ? null : ((self_ns[at] ?? 0) * 1e-9) / runs;
 }
 
-/** The name by which a box can be moved; null where it is none of the user's: a group, or in a program that is lowered. */
-export function movable(model: GraphModel, box: BoxId | null): string | null {
+/** What a box stands for when it is moved; null where nothing of the user's is in it, and in a program that is lowered. */
+export function movable(model: GraphModel, box: BoxId | null): Movable | null {
   if (box === null || model.level !== "graph") return null;
   const path = pathOf(box);
-  if (path === null) return model.nodes.get(opOf(box) ?? -1)?.name ?? null;
-  const frame = model.frames.get(path);
-  if (frame && !frame.frame) return frame.name;
-  const scope = model.tree.get(path);
-  if (!scope?.parent) return null;
+  const own = path === null ? model.nodes.get(opOf(box) ?? -1) : model.frames.get(path);
+  if (own && (path === null || !own.frame)) return { name: own.name, parts: [] };
+  const scope = path === null ? undefined : model.tree.get(path);
+  if (!scope?.parent || path === null) return null;
+  const names = [...opsBelow(scope)].flatMap((op) => model.nodes.get(op)?.name ?? []);
   // What the view has put together has a path that no name has.
-  const [op] = opsBelow(scope);
-  return model.nodes.get(op ?? -1)?.name.startsWith(`${path}/`) ? `${path}/` : null;
+  if (names[0]?.startsWith(`${path}/`)) return { name: `${path}/`, parts: [] };
+  return names.length > 0 ? { name: scopeTitle(model, path), parts: names } : null;
 }

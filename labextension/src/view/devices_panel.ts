@@ -74,7 +74,7 @@ class DevicesPanel {
 
   #showRows({ devices, all }: DeviceMix): void {
     const { store, stage, model, selection, session } = this.#view;
-    const name = session.isHeard ? movable(model, selection.box) : null;
+    const name = session.isHeard ? (movable(model, selection.box)?.name ?? null) : null;
     placeChildren(this.#list, [...devices].sort(([a], [b]) => byNumber(a, b)).map(([device, number]) => {
       const row = this.#row(device);
       const short = shortDevice(device, devices.keys());
@@ -91,7 +91,8 @@ class DevicesPanel {
       return row.element;
     }));
     const unplaced = all[devices.size] ?? 0;
-    setText(this.#note, devices.size === 0 ? "nothing has run yet" : unplaced > 0 ? `${plural(unplaced, "op")} in no step yet` : "");
+    if (model.level !== "graph") setText(this.#note, "what stands here is moved in the graph as written");
+    else setText(this.#note, devices.size === 0 ? "nothing has run yet" : unplaced > 0 ? `${plural(unplaced, "op")} in no step yet` : "");
   }
 
   #row(device: string): Row {
@@ -118,17 +119,17 @@ class DevicesPanel {
   /** Asks what moving a box to a device would change. */
   #propose(box: BoxId | null, device: string): void {
     const { model, session, placement } = this.#view;
-    const name = movable(model, box);
-    if (name !== null && device !== "") session.askPlacement(placement.propose(name, device));
+    const what = movable(model, box);
+    if (what && device !== "") session.askPlacement(placement.propose(what, device));
   }
 
   /** While colours tell devices, a box goes with the pointer, to be dropped on one. */
   #carry(box: BoxId): Carried | null {
     const { store, session, model, root, navigation } = this.#view;
-    const name = store.heat === "device" && session.isHeard ? movable(model, box) : null;
-    if (name === null) return null;
+    const what = store.heat === "device" && session.isHeard ? movable(model, box) : null;
+    if (!what) return null;
     navigation.select(box);
-    const ghost = make("div", { class: "fs-ghost", "aria-hidden": "true" }, name);
+    const ghost = make("div", { class: "fs-ghost", "aria-hidden": "true" }, what.name);
     root.append(ghost);
     let over: HTMLElement | null = null;
     const take = (row: HTMLElement | null): void => {

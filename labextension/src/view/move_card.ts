@@ -34,13 +34,13 @@ export class MoveCard {
     if (proposal?.told) this.element.querySelector("button")?.focus({ preventScroll: true });
   }
 
-  #proposed({ name, device, told }: Proposal): Node[] {
-    const title = make("strong", {}, `Move ${name} to ${this.#short(device)}?`);
+  #proposed({ what, device, told }: Proposal): Node[] {
+    const title = make("strong", {}, `Move ${what.name} to ${this.#short(device)}?`);
     if (told === null) return [title, line("asking what it would change \u2026")];
     if (told.refused) return [title, line(`It cannot be: ${told.refused}`, "fs-refused"), this.#button("Close", () => this.#leave())];
     const bytes = told.moved_bytes > 0 ? `${bytesText(told.moved_bytes)} of variables go along` : "no variable goes along";
     const act = (): void => {
-      this.#view.session.send("move", { name, device });
+      this.#view.session.send("move", { ...what, device });
       this.#leave();
     };
     return [title, line(predictionText(told)), line(bytes), make("div", { class: "fs-move-acts" }, this.#button("Move", act), this.#button("Cancel", () => this.#leave()))];

@@ -13,7 +13,7 @@ export type SpansWish = Pick<AskSpans, "request_id" | "step" | "begin_us" | "end
 export type ValuesWish = Pick<AskValues, "request_id" | "stop" | "tensors">;
 
 /** What a view wants to know of devices. */
-export type PlacementWish = Pick<AskPlacement, "request_id" | "name" | "device">;
+export type PlacementWish = Pick<AskPlacement, "request_id" | "name" | "device" | "parts">;
 /** What a view wants to know of the values that a tensor had. */
 export type HistoryWish = Pick<AskHistory, "request_id" | "tensor" | "most" | "row">;
 /** What a view wants to know of summaries. */

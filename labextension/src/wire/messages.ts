@@ -327,10 +327,11 @@ export interface MovePrediction {
   readonly refused: string;
 }
 
-/** An operation, or with a "/" behind it a scope, is to stand on a device. */
+/** Operations are to stand on a device. */
 export interface MoveWish {
   readonly name: string;
   readonly device: string;
+  readonly parts: readonly string[];
 }
 
 /** The latest move that a view has asked for, and what came of it. */
@@ -349,6 +350,7 @@ export interface AskPlacement {
   readonly request_id: number;
   readonly name: string;
   readonly device: string;
+  readonly parts: readonly string[];
   readonly kind: "ask_placement";
 }
 
