@@ -29,7 +29,7 @@ export function spansOf(rows: readonly SpanRow[], nodes: readonly Partial<TraceN
   return {
     kind: "spans", request_id: 1, version: 1, view: 0, step, begin_us: step.begin_us, end_us: step.end_us,
     lanes: [{ name: "/job:localhost/device:CPU:0", kind: "device" }, { name: "feeds", kind: "feeds" }],
-    nodes: nodes.map((node, i) => ({ name: `n${i}`, type: "Add", operations: [i], device: "CPU:0", phase: "forward", kind: "op", ...node })),
+    nodes: nodes.map((node, i) => ({ name: `n${i}`, type: "Add", operations: [i], device: "CPU:0", phase: "forward", kind: "op", nbytes: null, ...node })),
     frames: tableOf({ loop: [], parent: [], iteration: [] }), gaps: [], memory: tableOf({ time_us: [], nbytes: [] }),
     spans: tableOf({
       lane: column(0, 0), node: column(1, -1), frame: column(2, -1), iteration: column(3, 0), begin_us: column(4, 0), end_us: column(5, 0),

@@ -4,9 +4,9 @@ import test from "node:test";
 import { spansOf, tableOf, type SpanRow } from "../dev/recording.js";
 import { placeLanes, see, SeenRow, tickStep, zoomTime } from "../src/layout/timeline.js";
 import { isComplete, recordingOf, type Recording } from "../src/model/recording.js";
-import { iterationOf, opOfNode, sliceCard } from "../src/model/slice_facts.js";
+import { iterationOf, opOfNode, sentText, sliceCard } from "../src/model/slice_facts.js";
 import { firstAfter, rowsOf, type Slices } from "../src/model/timeline_rows.js";
-import { nameOf, tickText } from "../src/render/timeline.js";
+import { laneName, nameOf, tickText } from "../src/render/timeline.js";
 
 const plain = (text: string): string => text.replaceAll("\u00a0", " ");
 const same = (id: number): number => id;
@@ -48,6 +48,16 @@ test("loops hold their iterations, and these what ran in them", () => {
   assert.equal(iterationOf(recording, rows[0]!.slices, 0), null);
   const { lanes } = placeLanes(rows);
   assert.deepEqual(lanes.map(({ lane, rows: own }) => [lane, own.length]), [[0, 5], [1, 1]]);
+});
+
+test("what goes from one device to another tells bytes and bytes a second, in a lane between the two", () => {
+  const recording = recorded([[0, 0, -1, 0, 0, 10]], [{ name: "y/to_GPU:1", type: "Transfer", nbytes: 65536 }]);
+  const [row] = rowsOf(recording);
+  assert.ok(row);
+  assert.deepEqual(sliceCard(recording, row.slices, 0, 0, 0).lines.map(plain)[1], "65.5 kB, 6 550 MB/s");
+  assert.equal(plain(sentText(4, 0)), "4 B");
+  const device = (name: string): string => `/job:localhost/replica:0/task:0/device:${name}`;
+  assert.equal(laneName(`${device("GPU:0")} \u2192 ${device("CPU:0")}`), "GPU:0 \u2192 CPU:0");
 });
 
 test("slices of a row never overlap, whatever is told", () => {
@@ -124,8 +134,8 @@ test("a slice says what, when and how long, and merged ones what takes longest",
 
 test("a node stands for its own operation", () => {
   const names = new Map([[1, "loop/Loop"], [2, "loop/body/mul"]]);
-  const node = { name: "loop/body/mul", type: "Mul", device: "", phase: "", ops: [1, 2] };
+  const node = { name: "loop/body/mul", type: "Mul", device: "", phase: "", bytes: null, ops: [1, 2] };
   assert.equal(opOfNode(node, (id) => names.get(id)), 2);
   assert.equal(opOfNode({ ...node, name: "made/by/planning" }, (id) => names.get(id)), 1);
-  assert.equal(opOfNode({ ...node, ops: [9] }, (id) => names.get(id)), null);
+  assert.equal(opOfNode({ ...node, bytes: null, ops: [9] }, (id) => names.get(id)), null);
 });

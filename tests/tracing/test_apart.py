@@ -120,3 +120,25 @@ def test_own_times_add_up_to_no_more_than_what_the_lanes_have(recording):
     assert totals.self_ns.sum() <= 2 * (recording.steps[0].end - recording.steps[0].begin)
     count = {n.name: int(c) for n, c in zip(recording.nodes, totals.count, strict=True)}
     assert (count["loop/body/m"], count["h"], count["y"]) == (3, 1, 1)
+
+
+def test_partitions_on_threads_of_one_process_are_traced_each_in_its_lane(graph):
+    with fs.device("/CPU:1"):
+        h = fs.exp(fs.constant(np.ones((64, 64), np.float32)), name="h")
+        h = fs.random.normal([64, 64], seed=1) + h
+    with fs.device("/CPU:0"):
+        y = fs.reduce_sum(h, name="y")
+    config = fs.ConfigProto(device_count={"CPU": 2}, split_partitions="always")
+    with fs.Session(config=config) as sess:
+        sess.run(y)
+        with fs.profile(sess) as told:
+            sess.run(y)
+    recording = told.recording
+    kinds = {lane.name.rpartition(":")[2]: lane.kind for lane in recording.lanes}
+    assert (kinds["0"], kinds["1"]) == ("transfer", "device")
+    lanes = {lane.kind: i for i, lane in enumerate(recording.lanes)}
+    (sent,) = np.flatnonzero(recording.spans.lane == lanes["transfer"])
+    node = recording.nodes[recording.spans.node[sent]]
+    assert (node.type, node.nbytes) == ("Transfer", 64 * 64 * 4)
+    assert recording.spans.begin[sent] < recording.spans.end[sent]
+    assert len({int(i) for i in recording.spans.lane if recording.lanes[i].kind == "device"}) == 2

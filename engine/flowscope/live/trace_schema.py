@@ -80,6 +80,8 @@ class TraceNode:
     phase: Literal["forward", "gradient", "update"]
     #: Whether it runs others, whose spans lie inside of its own.
     kind: Literal["op", "loop", "branch"]
+    #: Of a transfer, how many bytes go over each time, where shapes tell that; else None.
+    nbytes: int | None
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class Tracing:
         newest = self._recorder.steps(1)
         number = newest[0].number if asked.step is None and newest else asked.step
         recording = self._recorder.recording(-1 if number is None else number)
-        step = recording.steps[-1] if recording.steps else None
+        step = next((s for s in reversed(recording.steps) if s.number == number), None)
         return spans_of(recording, step, asked, version)
 
 
@@ -186,6 +186,10 @@ def spans_of(recording: Recording, step: TracedStep | None, asked: AskSpans, ver
     return _spans(recording, step, asked, version)
 
 
+def _told(n: TracedNode) -> TraceNode:
+    return TraceNode(n.name, n.type, n.operations, n.device, n.phase, n.kind, n.nbytes)
+
+
 def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int) -> Spans:
     begin = step.begin if asked.begin_us is None else int(asked.begin_us * 1e3)
     end = step.end if asked.end_us is None else int(asked.end_us * 1e3)
@@ -201,7 +205,7 @@ def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int
         begin / 1e3,
         end / 1e3,
         tuple([TraceLane(lane.name, lane.kind) for lane in recording.lanes]),
-        tuple([TraceNode(n.name, n.type, n.operations, n.device, n.phase, n.kind) for n in nodes]),
+        tuple([_told(node) for node in nodes]),
         Numbers(found.frames),
         Numbers(columns),
         tuple([

@@ -18,8 +18,8 @@ from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.resources import uninitialized
 
 if TYPE_CHECKING:
-    from flowscope.plan.back_ends import Function
     from flowscope.runtime.remote import RemoteFunction
+    from flowscope.runtime.split import SplitFunction
     from flowscope.runtime.step_trace import StepTrace
 
 
@@ -98,7 +98,7 @@ class Call:
         self.queues = queues
         self.tests = NO_TESTS
         self.elsewhere: RemoteFunction | None = None
-        self.split: Function | None = None
+        self.split: SplitFunction | None = None
         self.is_checked = not required
         self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
         self.on_device = self.wrap = on_device
@@ -108,10 +108,11 @@ class Call:
         """Returns the same for one run, which is traced."""
         made = self._copied()
         made.trace = trace
-        if self.elsewhere is None:
+        apart = self.elsewhere or (self.split if self.tests is NO_TESTS else None)
+        if apart is None:
             made.function = trace.traced(self.wrap)
         else:
-            made.function = trace.traced_apart(self.wrap, self.elsewhere)
+            made.function = trace.traced_apart(self.wrap, apart)
         return made
 
     def probed(self, probe: Probe, tests: BreakTests) -> Call:

@@ -8,14 +8,18 @@ then it names nodes by their names, and goes to the process that has asked for t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Crossing, Recv, Send
+from flowscope.plan.apart import agreed
 from flowscope.plan.back_ends import Executable, Function
 from flowscope.plan.codegen.variants import PLAIN, Variant
+from flowscope.plan.passes.regions import whole_region
+from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.step_trace import StepTrace, clock
 
@@ -79,6 +83,18 @@ class PartPlan:
         if found is None:
             found = self._made.setdefault(variant, self._make(variant))
         return found
+
+
+def part_plans(plan: Plan) -> list[PartPlan]:
+    """Returns the partitions of a plan that run apart in this process, as its parts are."""
+    return [
+        PartPlan(
+            one.back_end,
+            part.executable,
+            partial(plan.compile_part, one.back_end, whole_region(one.program, True)),
+        )
+        for one, part in zip(agreed(plan.partitions), plan.parts, strict=True)
+    ]
 
 
 class PartRecorder:
@@ -180,4 +196,13 @@ def unpacked(
 #: How many arrays `packed` returns.
 ARRAYS = len(_COLUMNS) + 1
 
-__all__ = ["ARRAYS", "MOST_SPANS", "PartPlan", "PartRecorder", "PartTrace", "packed", "unpacked"]
+__all__ = [
+    "ARRAYS",
+    "MOST_SPANS",
+    "PartPlan",
+    "PartRecorder",
+    "PartTrace",
+    "packed",
+    "part_plans",
+    "unpacked",
+]

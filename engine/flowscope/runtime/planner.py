@@ -49,6 +49,7 @@ from flowscope.runtime.resources import VariableState
 if TYPE_CHECKING:
     from flowscope.plan.placement.by_cost import ByCost
     from flowscope.plan.placement.machine import Machine
+    from flowscope.runtime.part_trace import PartPlan
     from flowscope.runtime.remote import Remote
 
 #: A place that is no position in a region: before the first operation.
@@ -149,7 +150,7 @@ class Planner:
             if call.elsewhere is None and self._is_split(plan, costs):
                 from flowscope.runtime.split import SplitFunction  # most sessions need none
 
-                call.split = SplitFunction(plan.parts)
+                call.split = SplitFunction(plan.parts, plans=partial(_part_plans, plan))
                 self._bind(call, self.around)
             self.calls.add(key, call)
             return call
@@ -419,6 +420,12 @@ class Planner:
         if self._config.log_device_placement:
             for node in nodes:
                 print(f"{node.name}: {node.op.type}: {node.device} ({node.reason})")
+
+
+def _part_plans(plan: Plan) -> Sequence[PartPlan]:
+    from flowscope.runtime.part_trace import part_plans  # most steps are not traced
+
+    return part_plans(plan)
 
 
 def _travelling(program: Program) -> set[int]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from flowscope.plan.invocation import InvocationError
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.rendezvous import Channel, EndedWait, Pending, Rendezvous, Waiter
 from flowscope.runtime.step import Step
+
+if TYPE_CHECKING:
+    from flowscope.runtime.part_trace import PartPlan, PartTrace
 
 
 class DerivedError(CancelledError):
@@ -63,6 +66,7 @@ class SplitFunction:
         parts: The partitions; the first one runs on the caller's thread.
         by_op: Whether operations run one at a time.
         channel: Makes the channel of a step.
+        plans: Returns what traces of the partitions ask; None where they are not traced.
     """
 
     def __init__(
@@ -70,9 +74,12 @@ class SplitFunction:
         parts: Sequence[Part],
         by_op: bool = False,
         channel: Callable[[], Channel] = Rendezvous,
+        plans: Callable[[], Sequence[PartPlan]] | None = None,
     ) -> None:
         self.parts = parts
         self._channel = channel
+        self._plans = plans
+        self._traced: Sequence[PartPlan] = ()
         self._functions: list[Function] = [
             p.executable.by_op if by_op else p.executable.function for p in parts
         ]
@@ -81,8 +88,42 @@ class SplitFunction:
         self, gate: Gate, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
     ) -> tuple[Any, ...]:
         """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
+        return self._run(self._functions, gate, run, feeds, resources)
+
+    def traced(self, traces: list[PartTrace]) -> Function:
+        """Returns what runs one step and is traced.
+
+        Args:
+            traces: Where what the partitions did is put, once the step has ended.
+        """
+        from flowscope.runtime.part_trace import PartRecorder  # most steps are not traced
+
+        if not self._traced and self._plans is not None:
+            self._traced = self._plans()
+        recorders = [
+            PartRecorder(part.device, plan)
+            for part, plan in zip(self.parts, self._traced, strict=True)
+        ]
+
+        def run(
+            gate: Gate, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+        ) -> tuple[Any, ...]:
+            fetched = self._run([r.function for r in recorders], gate, run, feeds, resources)
+            traces.extend([recorder.taken() for recorder in recorders])
+            return fetched
+
+        return run
+
+    def _run(
+        self,
+        functions: Sequence[Function],
+        gate: Gate,
+        run: Any,
+        feeds: tuple[Any, ...],
+        resources: tuple[Any, ...],
+    ) -> tuple[Any, ...]:
         split = SplitStep(current_step(), self._channel(), gate, run)
-        for part, function in zip(self.parts, self._functions, strict=True):
+        for part, function in zip(self.parts, functions, strict=True):
             taken = tuple([feeds[i] for i in part.takes])
             split.add(part, function, taken, tuple([resources[i] for i in part.handles]))
         split.begin()

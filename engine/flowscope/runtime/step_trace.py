@@ -24,6 +24,7 @@ from flowscope.plan.program import Node
 if TYPE_CHECKING:
     from flowscope.runtime.part_trace import PartTrace
     from flowscope.runtime.remote import RemoteFunction
+    from flowscope.runtime.split import SplitFunction
 
 clock = time.perf_counter_ns
 _STAMPS = Stamps(clock)
@@ -252,9 +253,9 @@ class StepTrace:
         return wrap(run)  # type: ignore[no-any-return]
 
     def traced_apart(
-        self, wrap: Callable[[Any], Any], function: RemoteFunction
+        self, wrap: Callable[[Any], Any], function: RemoteFunction | SplitFunction
     ) -> Callable[..., Any]:
-        """Returns what runs a plan that has partitions in other processes, and is traced.
+        """Returns what runs a plan whose partitions run apart, and is traced.
 
         Args:
             wrap: What a session puts around a plan's function.

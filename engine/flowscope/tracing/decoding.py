@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.lazy import frozen
+from flowscope.ops.core.send_recv import Transfer
+from flowscope.plan.program import Node
 from flowscope.runtime.part_trace import PartTrace
 from flowscope.runtime.step_trace import Rows, StepTrace, waited
 from flowscope.tracing.nodes import PlanNodes
@@ -176,10 +178,17 @@ class _Probed:
 
 
 def _devices(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> Array:
-    """Returns the lane of each node."""
-    names = [n.device or trace.plan.program.device for n in nodes.nodes]
-    found = {n: lanes.of_thread(trace.thread, n, "device") for n in dict.fromkeys(names)}
-    return np.array([found[name] for name in names], np.int32)
+    """Returns the lane of each node: what goes from one device to another has its own."""
+    keys = [_lane_of(n, trace.plan.program.device) for n in nodes.nodes]
+    found = {key: lanes.of_thread(trace.thread, *key) for key in dict.fromkeys(keys)}
+    return np.array([found[key] for key in keys], np.int32)
+
+
+def _lane_of(node: Node, default: str) -> tuple[str, LaneKind]:
+    op = node.op
+    if isinstance(op, Transfer) and op.send_device != op.recv_device:
+        return f"{op.send_device} \u2192 {op.recv_device}", "transfer"
+    return node.device or default, "device"
 
 
 def _frames(trace: StepTrace, reading: Any, at: Array) -> tuple[Frames, Array]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from flowscope.graph.constant import Const
+from flowscope.graph.shapes import size_of
 from flowscope.ops.core.flow import NoOp
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.program import Node, Program
@@ -126,7 +127,20 @@ def traced_node(
         parent,
         waits_for,
         plan,
+        _sent_bytes(node),
     )
+
+
+def _sent_bytes(node: Node) -> int | None:
+    """Returns how many bytes a transfer brings over, where that is known; None of other nodes."""
+    if not isinstance(node.op, Transfer):
+        return None
+    spec = node.outputs[0].spec
+    size = size_of(spec.shape)
+    if size is None or not spec.dtype.size:
+        return None
+    nbytes: int = size * spec.dtype.size
+    return nbytes // 2 if node.op.is_lossy else nbytes
 
 
 def _kind(node: Node) -> Literal["op", "loop", "branch"]:

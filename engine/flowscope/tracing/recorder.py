@@ -155,11 +155,12 @@ class Recorder:
         """Returns what is kept.
 
         Args:
-            step: The number of the only step whose spans are wanted; None for those of all.
+            step: The number of the only step whose spans are wanted, with those of steps that ran
+                at the same time; None for those of all.
         """
         with self._lock:
             lanes = Lanes()
-            chosen = [k for k in self._kept if step is None or k.trace.number == step]
+            chosen = _around(self._kept, step)
             found = [self._decoded(k.trace, lanes) for k in chosen]
             for kept, one in zip(chosen, found, strict=True):
                 self._look(kept, one)
@@ -246,6 +247,16 @@ class Recorder:
             if rows is not None and rows.spans:
                 gaps.append(Gap(lane, trace.begin - o, rows.begin - o, rows.spans, why))
         return tuple(gaps)
+
+
+def _around(kept: Sequence[_Kept], step: int | None) -> list[_Kept]:
+    """Returns a step, the last one, and those that ran at the same time; all where none is said."""
+    own = [k for k in kept if k.trace.number == step]
+    if step is None or not own:
+        return list(kept) if step is None else []
+    begin, end = own[-1].trace.called, own[-1].trace.done
+    beside = [k for k in kept if k.trace.called < end and k.trace.done > begin and k not in own]
+    return [*beside, *own]
 
 
 def _between(before: StepTrace | None, trace: StepTrace) -> int:

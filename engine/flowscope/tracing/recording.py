@@ -61,6 +61,7 @@ class TracedNode:
         waits_for: Positions of the nodes that it waits for: its inputs', control inputs', and those
             that touch a variable of its before it. Loops and branches wait as a whole.
         plan: Which of the recording's plans it belongs to.
+        nbytes: Of a transfer, how many bytes go over each time, where shapes tell that; else None.
     """
 
     name: str
@@ -75,6 +76,7 @@ class TracedNode:
     parent: int
     waits_for: tuple[int, ...]
     plan: int
+    nbytes: int | None = None
 
 
 @frozen

@@ -41,9 +41,7 @@ def window(recording: Recording, step: TracedStep, begin: int, end: int, most: i
             become one row.
     """
     spans = recording.spans
-    rows = np.arange(step.first, step.last)
-    if step.first and spans.node[step.first - 1] < 0:
-        rows = np.arange(step.first - 1, step.last)  # the user's program before it
+    rows = np.concatenate([_rows(recording, s) for s in recording.steps if _meet(s, step)])
     rows = rows[(spans.begin[rows] < end) & (spans.end[rows] > begin)]
     rows = rows[np.lexsort((-rows, -spans.end[rows], spans.begin[rows]))]
     columns = {
@@ -65,6 +63,17 @@ def window(recording: Recording, step: TracedStep, begin: int, end: int, most: i
     columns["node"] = np.where(columns["node"] < 0, -1, np.searchsorted(nodes, columns["node"]))
     columns["frame"] = at
     return Window(columns, nodes, {**frames, "loop": loops.astype(np.int32)})
+
+
+def _meet(one: TracedStep, other: TracedStep) -> bool:
+    """Whether two steps ran at the same time, each in lanes of its own, or are one."""
+    return one is other or (one.begin < other.end and one.end > other.begin)
+
+
+def _rows(recording: Recording, step: TracedStep) -> Array:
+    """Returns the rows of a step, with the user's program before it."""
+    is_python = step.first > 0 and recording.spans.node[step.first - 1] < 0
+    return np.arange(step.first - is_python, step.last)
 
 
 def _depths(recording: Recording, columns: Mapping[str, Array]) -> Array:

@@ -10,6 +10,8 @@ export interface RecordedNode {
   readonly phase: string;
   /** Ids of the operations that it was made of; [] of what planning added. */
   readonly ops: readonly number[];
+  /** Of a transfer, how many bytes go over each time; null where that is not known, and of others. */
+  readonly bytes: number | null;
 }
 
 export type LaneKind = ToldSpans["lanes"][number]["kind"];
@@ -110,7 +112,7 @@ export function recordingOf(told: ToldSpans, ours: (id: number) => number): Reco
   const { spans, memory } = told;
   const times = (name: string): Float64Array => Float64Array.from(column(spans, name), (us) => us * NS_PER_US);
   return {
-    nodes: told.nodes.map(({ name, type, device, phase, operations }) => ({ name, type, device, phase, ops: operations.map(ours) })),
+    nodes: told.nodes.map(({ name, type, device, phase, operations, nbytes }) => ({ name, type, device, phase, ops: operations.map(ours), bytes: nbytes })),
     lanes: told.lanes, frames: framesOf(told), step: stepOf(told.step),
     spans: {
       count: spans.rows, lane: column(spans, "lane"), node: column(spans, "node"), frame: column(spans, "frame"),

@@ -1,7 +1,7 @@
 /** What is said of slices of a timeline, and what they stand for in the graph. Pure. */
-import { duration, plural, shareText, whole } from "./figures.js";
+import { duration, plural, shareText, significant, whole } from "./figures.js";
 import type { RecordedNode, Recording } from "./recording.js";
-import type { ChosenIteration } from "./running.js";
+import { bytesText, type ChosenIteration } from "./running.js";
 import type { Slices } from "./timeline_rows.js";
 
 /** Of more slices that are merged, these are looked at to say which is the longest. */
@@ -35,10 +35,15 @@ function oneCard({ nodes, spans, frames, lanes, step }: Recording, slices: Slice
   if (count > 1) return { title: `${plural(count, "slice")}, too narrow to be told apart`, lines: [time, begin, "zoom in to see them"] };
   return {
     title: node?.name ?? lanes[spans.lane[span] ?? -1]?.name ?? "", lines: [
-      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), time, begin,
+      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), ...(node?.bytes ? [sentText(node.bytes, end_ns - begin_ns)] : []), time, begin,
       ...(iteration ? [iteration] : []), ...(spans.isCritical[span] ? ["on the critical path"] : []),
     ],
   };
+}
+
+/** "64 kB, 120 MB/s". */
+export function sentText(bytes: number, ns: number): string {
+  return `${bytesText(bytes)}${ns > 0 ? `, ${significant((bytes / ns) * 1e3)}\u00a0MB/s` : ""}`;
 }
 
 function mergedCard({ nodes, spans }: Recording, slices: Slices, first: number, last: number): SliceCard {

@@ -3,6 +3,7 @@ import { ROW_PX, see, SeenRow, tickStep, type PlacedLane, type PlacedRow, type T
 import { bytesText } from "../model/running.js";
 import { duration, whole } from "../model/figures.js";
 import type { LaneKind, RecordedFrame, RecordedStep, Recording } from "../model/recording.js";
+import { sentText } from "../model/slice_facts.js";
 import type { Slices } from "../model/timeline_rows.js";
 import { fitText } from "./fit.js";
 import { rampColor, rampInk } from "./ramp.js";
@@ -141,7 +142,9 @@ export class TimelinePainter {
       if (selected !== null || picture.chosen !== null) this.#mark(picture, row.slices, first, last, x, y, w, h, theme);
       if (w >= LEAST_LABEL_PX) {
         ctx.fillStyle = isIteration ? theme.text : inkOf(kind, share, theme);
-        this.#text(isMerged ? `${whole(last - first + 1)} ops` : nameOf(recording, row.slices, first), x + 4, y + h / 2, w - 8, 11, theme);
+        const bytes = isMerged ? null : (recording.nodes[recording.spans.node[span] ?? -1]?.bytes ?? null);
+        const sent = bytes === null ? "" : `, ${sentText(bytes, (row.slices.end_ns[first] ?? 0) - (row.slices.begin_ns[first] ?? 0))}`;
+        this.#text(isMerged ? `${whole(last - first + 1)} ops` : nameOf(recording, row.slices, first) + sent, x + 4, y + h / 2, w - 8, 11, theme);
       }
     }
   }
@@ -390,9 +393,9 @@ export function nameOf({ nodes, spans, lanes }: Recording, slices: Slices, at: n
   return node ? node.name.replace(/^.*\/(?=[^/])/, "") : (lanes[spans.lane[span] ?? -1]?.name ?? "");
 }
 
-/** "CPU:0" of a device's whole name. */
-function laneName(name: string): string {
-  return name.replace(/^.*\bdevice:/, "");
+/** "CPU:0" of a device's whole name, and "CPU:0 \u2192 CPU:1" of what goes from one to another. */
+export function laneName(name: string): string {
+  return name.split(" \u2192 ").map((device) => device.replace(/^.*\bdevice:/, "")).join(" \u2192 ");
 }
 
 /** Height that the memory curve takes, where there is one. */
