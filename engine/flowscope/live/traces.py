@@ -91,7 +91,7 @@ class Tracing:
         if self not in session.tracers:
             session.tracers = (*session.tracers, self)
         for step in lasting:
-            if step.call.trace is None:
+            if step.call.trace is None and step.call.elsewhere is None:
                 step.sample = Sample(step, self._recorder)
 
     def end(self, session: Session) -> None:

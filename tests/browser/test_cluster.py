@@ -1,0 +1,115 @@
+"""The view of a session on a real cluster: its panel, its lanes, a worker that hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live_host import LiveHost
+from local_clusters import local_cluster, wait_until
+from playwright.sync_api import Page, expect
+
+import flowscope as fs
+from flowscope.errors import OpError
+from flowscope.live.bus import Feed
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def cluster(source_env: dict[str, str]) -> Iterator[fs.cluster.Cluster]:
+    with (
+        local_cluster(source_env, 2, dashboard_address=":0") as machines,
+        fs.cluster.connect(machines) as found,
+    ):
+        wait_until(lambda: len(found.tasks) == 2)
+        yield found
+
+
+@pytest.fixture
+def session(graph: Any, cluster: fs.cluster.Cluster) -> Iterator[fs.Session]:
+    """A loop whose body is on two workers."""
+    x = fs.placeholder(fs.float32, [100], name="x")
+
+    def body(i: Any, v: Any) -> tuple[Any, Any]:
+        with fs.device("/job:worker/task:0"):
+            v = fs.tanh(v, name="squashed")
+        with fs.device("/job:worker/task:1"):
+            return i + 1, fs.multiply(v, 1.5, name="stretched")
+
+    _, v = fs.while_loop(lambda i, v: i < 20, body, [fs.constant(0), x], name="loop")
+    fs.reduce_sum(v, name="y")
+    with fs.Session(cluster) as made:
+        yield made
+
+
+@pytest.fixture
+def host(page: Page, root: Path, graph: Any, session: fs.Session) -> Iterator[LiveHost]:
+    static = root / "widgets" / "flowscope_widgets" / "static"
+    if not (static / "loader.js").is_file():
+        pytest.skip("needs the front end: make front-end")
+    made = LiveHost(page, static, Feed(graph, session))
+    yield made
+    made.close()
+
+
+def test_a_cluster_is_watched_while_it_runs_and_while_a_worker_hangs(
+    host: LiveHost,
+    page: Page,
+    session: fs.Session,
+    cluster: fs.cluster.Cluster,
+    tmp_path: Path,
+) -> None:
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    feed = {"x:0": np.ones(100, np.float32)}
+    session.run("y:0", feed)
+    host.start()
+    stage = page.get_by_test_id("fs-stage")
+    stage.press("C")
+    panel = page.get_by_test_id("fs-cluster")
+    rows = panel.locator("tbody tr")
+    host.pump(lambda: rows.count() == 3)
+    expect(rows.nth(1)).to_contain_text("worker 0")
+    expect(rows.nth(1)).to_contain_text(str(cluster.tasks[0].pid))
+    expect(panel.get_by_role("link", name="Dask dashboard")).to_have_attribute(
+        "href", cluster.dashboard_link
+    )
+    # A recorded step has a lane for each process, and one for each pair that sends.
+    stage.press("R")
+    length = page.get_by_test_id("fs-step-length")
+
+    def is_traced() -> bool:
+        session.run("y:0", feed)  # what loops is seen once before it is traced
+        return "s" in length.inner_text()
+
+    host.pump(is_traced)
+    page.screenshot(path=tmp_path / "cluster-runs.png")
+    # A worker is stopped: its row says so, and what waits for it is named first.
+    pid = cluster.tasks[0].pid
+    failed: list[OpError] = []
+
+    def run() -> None:
+        try:
+            session.run("y:0", feed)
+        except OpError as e:
+            failed.append(e)
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        host.pump(lambda: rows.nth(1).get_attribute("data-health") == "hung")
+        expect(page.get_by_test_id("fs-cluster-findings")).to_contain_text("worker 0 hangs")
+        page.screenshot(path=tmp_path / "cluster-hangs.png")
+        host.pump(lambda: not thread.is_alive())
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert "worker" in failed[0].message
+    host.pump(lambda: rows.nth(1).get_attribute("data-health") == "ok")
+    assert session.run("y:0", feed) == pytest.approx(session.run("y:0", feed))
