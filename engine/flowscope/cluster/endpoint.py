@@ -251,9 +251,10 @@ class Endpoint:
         self._bulk_poller.close()
         self._sender.close()
         ShortSwitches.end()
+        end = time.monotonic() + _HANDSHAKE_S
         for thread in list(self._threads):
             if thread is not threading.current_thread():
-                thread.join(_HANDSHAKE_S)
+                thread.join(max(0.0, end - time.monotonic()))
 
     # ------------------------------------------------------------ messages
 
