@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
-from flowscope.live import debugging, history, progress, summaries
+from flowscope.live import debugging, explaining, history, progress, summaries
 from flowscope.live.clusters import ClusterQuestions, cluster_in
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
@@ -30,6 +30,7 @@ from flowscope.live.schema import (
     Ack,
     Alive,
     AskCluster,
+    AskExplanation,
     AskHistory,
     AskPlacement,
     AskSummaries,
@@ -244,6 +245,9 @@ class Feed:
             port.send(self._placing.answer(self.session, asked))
         elif isinstance(asked, AskHistory):
             port.send(history.tensor_history(self.session, asked))
+        elif isinstance(asked, AskExplanation):
+            measured = {} if self._tracing is None else self._tracing.measured()
+            port.send(explaining.explanation(self.session, asked, measured))
         elif isinstance(asked, AskSummaries):
             port.send(summaries.summaries(self.session, asked))
         elif isinstance(asked, AskCluster):

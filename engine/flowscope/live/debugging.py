@@ -122,7 +122,7 @@ def values(session: Session | None, asked: AskValues) -> Values:
             told = [_named(stop, name) for name in asked.tensors]
         else:
             looks = [Look(n, "alive", "", s) for n, s in stop.values().items()]
-            told = [_value_state(look, None) for look in looks]
+            told = [seen_state(look, None) for look in looks]
     except (OpError, ValueError, KeyError) as e:
         return Values(asked.request_id, str(e).partition("\n")[0], (), asked.view)
     return Values(asked.request_id, "", tuple(told), asked.view)
@@ -130,15 +130,21 @@ def values(session: Session | None, asked: AskValues) -> Values:
 
 def _named(stop: Stop, name: str) -> ValueState:
     look = stop.look(name)
-    return _value_state(look, stop.picture(name) if look.state == "alive" else None)
+    return seen_state(look, stop.picture(name) if look.state == "alive" else None)
 
 
 def value_state(name: str, array: Any) -> ValueState:
     """Returns all that is told of a value."""
-    return _value_state(Look(name, "alive", "", statistics(array)), picture(array))
+    return seen_state(Look(name, "alive", "", statistics(array)), picture(array))
 
 
-def _value_state(look: Look, drawn: Picture | None) -> ValueState:
+def seen_state(look: Look, drawn: Picture | None) -> ValueState:
+    """Returns what is told of a tensor that was looked at.
+
+    Args:
+        look: What was seen.
+        drawn: Its value as a picture; None for none.
+    """
     found = look.statistics or _NONE
     levels = np.frombuffer(drawn.levels if drawn else b"", np.uint8).astype(np.int32)
     return ValueState(
@@ -150,4 +156,4 @@ def _value_state(look: Look, drawn: Picture | None) -> ValueState:
     )  # fmt: skip
 
 
-__all__ = ["carry_out", "debug_state", "value_state", "values"]
+__all__ = ["carry_out", "debug_state", "seen_state", "value_state", "values"]

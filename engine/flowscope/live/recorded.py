@@ -13,13 +13,14 @@ from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.build import import_graph_def
 from flowscope.graph.serialization.definition import GraphDef
-from flowscope.live import summaries
+from flowscope.live import explaining, summaries
 from flowscope.live.bus import Feed, Subscriber
 from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
     AskCluster,
+    AskExplanation,
     AskHistory,
     AskPlacement,
     AskSpans,
@@ -120,6 +121,8 @@ class RecordedFeed(Feed):
             send(TensorHistory(*asked, Numbers({}), None, message.view))
         elif isinstance(message, AskCluster):
             send(Cluster(message.request_id, NOTHING_RUNS, None, message.view))
+        elif isinstance(message, AskExplanation):
+            send(explaining.refused(message, NOTHING_RUNS))
         elif isinstance(message, AskSummaries):
             send(summaries.refused(message, NOTHING_RUNS))
         elif isinstance(message, AskSpans):

@@ -40,6 +40,14 @@ from flowscope.live.debug_schema import (
     WatchWish as WatchWish,
 )
 
+# An operation is explained with these.
+from flowscope.live.explain_schema import (
+    AskExplanation as AskExplanation,
+    ExplainedTensor as ExplainedTensor,
+    Explanation as Explanation,
+    Sentence as Sentence,
+)
+
 # This is what it is told of loops that run.
 from flowscope.live.frames_schema import (
     FrameState as FrameState,
@@ -530,8 +538,19 @@ class Choose:
 
 
 FromKernel = (
-    Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries
+    Snapshot
+    | Delta
+    | Reply
+    | Spans
+    | Values
+    | Placement
+    | TensorHistory
+    | Cluster
+    | Summaries
+    | Explanation
 )
 #: What a view asks; each is answered with one message.
-Question = AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries
+Question = (
+    AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation
+)
 FromView = Connect | Disconnect | Alive | Ack | Choose | Command | Question

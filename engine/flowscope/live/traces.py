@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.debug.explain import Measured, measured
 from flowscope.live.schema import (
     AskSpans,
     Spans,
@@ -100,6 +101,10 @@ class Tracing:
         session.tracers = tuple([t for t in session.tracers if t is not self])
 
     # -- what is told ---------------------------------------------------------------------------
+
+    def measured(self) -> Measured:
+        """Returns what operations took in the steps that were traced."""
+        return measured(*self._recorder.totals())
 
     @property
     def version(self) -> int:

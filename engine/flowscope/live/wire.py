@@ -15,6 +15,7 @@ from flowscope.live.schema import (
     Ack,
     Alive,
     AskCluster,
+    AskExplanation,
     AskHistory,
     AskPlacement,
     AskSpans,
@@ -26,6 +27,8 @@ from flowscope.live.schema import (
     Connect,
     Delta,
     Disconnect,
+    ExplainedTensor,
+    Explanation,
     FromKernel,
     FromView,
     MoveWish,
@@ -64,6 +67,10 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
         told = to_json(dataclasses.replace(message, values=()))
         told["values"] = [_with_tables(v, buffers) for v in message.values]
         return told, buffers
+    if isinstance(message, Explanation):
+        told = to_json(dataclasses.replace(message, tensors=()))
+        told["tensors"] = [_explained(one, buffers) for one in message.tensors]
+        return told, buffers
     if isinstance(message, Summaries):
         bare = dataclasses.replace(message, scalars=(), histograms=())
         told = _with_tables(bare, buffers)
@@ -87,6 +94,12 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
     if message.trace is not None:
         told["trace"] = _with_tables(message.trace, buffers)
     return told, buffers
+
+
+def _explained(tensor: ExplainedTensor, buffers: list[bytes]) -> dict[str, Any]:
+    """Returns the JSON form of a tensor, the numbers of whose value go into buffers."""
+    value = None if tensor.value is None else _with_tables(tensor.value, buffers)
+    return {**plain(dataclasses.replace(tensor, value=None)), "value": value}
 
 
 def _with_tables(message: Any, buffers: list[bytes]) -> dict[str, Any]:
@@ -187,6 +200,13 @@ def message_from(data: Any) -> FromView:
             "step": None | int() as step,
         } if view and not isinstance(step, bool):
             return AskSummaries(view, number, step)
+        case {
+            "kind": "ask_explanation",
+            "view": int(view),
+            "request_id": int(number),
+            "name": str(name),
+        } if view:
+            return AskExplanation(view, number, name)
         case {"kind": "ask_spans", "view": int(view)} if view:
             return _ask_spans(data, view)
         case {"kind": "choose", "what": "selection", "value": None | str() as name}:

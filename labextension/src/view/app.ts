@@ -1,6 +1,7 @@
 /** The app: a view of one graph, made of a stage and panels around one model and one store. */
 import { ClusterModel } from "../model/cluster.js";
 import { DebugModel, standing } from "../model/debug.js";
+import { ExplanationModel } from "../model/explanation.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { rate as rateText } from "../model/figures.js";
 import { levelText } from "../model/level_facts.js";
@@ -43,6 +44,7 @@ export class App {
   readonly trace = new TraceModel(this.model);
   readonly debug = new DebugModel(this.model);
   readonly past = new PastModel(this.model);
+  readonly explanation = new ExplanationModel();
   readonly summaries = new SummariesModel(this.model);
   readonly placement = new PlacementModel();
   readonly cluster = new ClusterModel();
@@ -77,7 +79,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, explanation: this.explanation, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

@@ -191,6 +191,10 @@ export const COMMANDS: readonly ViewCommand[] = [
     isPressed: ({ drawers }) => drawers.isOpen("value"), isEnabled: always, run: ({ drawers }) => drawers.toggle("value"),
   },
   {
+    id: "explain", label: "Explain", keys: ["E"], icon: "explain", hint: "What the selected operation does, with the values of a step",
+    isPressed: ({ drawers }) => drawers.isOpen("explain"), isEnabled: always, run: ({ drawers }) => drawers.toggle("explain"),
+  },
+  {
     id: "past", label: "Past", keys: ["H"], icon: "past", hint: "Values over steps and iterations; steps computed again",
     isPressed: ({ drawers }) => drawers.isOpen("past"), isEnabled: always, run: ({ drawers }) => drawers.toggle("past"),
   },

@@ -1,6 +1,7 @@
 /** What a panel and a command of a view may use. */
 import type { ClusterModel } from "../model/cluster.js";
 import type { DebugModel } from "../model/debug.js";
+import type { ExplanationModel } from "../model/explanation.js";
 import type { GraphModel } from "../model/graph.js";
 import type { BoxId } from "../model/ids.js";
 import type { PastModel } from "../model/past.js";
@@ -52,6 +53,8 @@ export interface ViewContext {
   readonly carrier: Carrier;
   /** What is recorded of tensors over steps and iterations. */
   readonly past: PastModel;
+  /** What the kernel has explained of an operation. */
+  readonly explanation: ExplanationModel;
   /** What writers of summaries were given. */
   readonly summaries: SummariesModel;
   readonly navigation: Navigation;

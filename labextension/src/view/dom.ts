@@ -52,6 +52,7 @@ const ICONS = {
   stepBack: "M12 3h2v10h-2zM10 3v10L3 8z",
   past: "M8 2a6 6 0 1 1-5.7 4.2l1.9.6A4 4 0 1 0 8 4v2L4.5 3 8 0zM7 5.5h1.6v2.6l2 1.6-1 1.2L7 9z",
   cluster: "M6 1h4v4H9v2h4v3h1v4h-4v-4h1V9H5v1h1v4H2v-4h1V7h4V5H6z",
+  explain: "M2 2h12v9H8l-4 3.5V11H2zm1.6 1.6v5.8h2v1.8l2-1.8h4.8V3.6zM5 4.8h6v1.2H5zM5 7h4v1.2H5z",
   curve: "M2 2h2v10h10v2H2zM5.5 9.6l2.6-3.9 2.2 2 2.6-4.3 1.3.8-3.4 5.6-2.2-2-1.8 2.7z",
   stepOut: "M8 1l5 5H9.5v5h-3V6H3zM3 13h10v2H3z",
   stepRun: "M2 3l8 5-8 5zM11 3h3v10h-3z",

@@ -112,7 +112,7 @@ export const inspectorPanel: Panel = {
   id: "inspector", title: "Inspector", region: "right", order: 10,
   make({ model, store, selection, navigation, commands, placement, session, trace, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
-    const acts = make("div", { class: "fs-acts" }, commands.button("fetch", true), commands.button("break-before", true), commands.button("break-after", true), commands.button("move", true));
+    const acts = make("div", { class: "fs-acts" }, commands.button("explain", true), commands.button("fetch", true), commands.button("break-before", true), commands.button("break-after", true), commands.button("move", true));
     const inspector = new Inspector(go, commands.button("deselect"), acts, until);
     let shown: BoxId | null = null;
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);

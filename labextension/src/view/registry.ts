@@ -22,6 +22,7 @@ import { speechPanel } from "./speech.js";
 import { summariesPanel } from "./summaries_panel.js";
 import { timelinePanel } from "./timeline_panel.js";
 import { toolsPanel } from "./tools.js";
+import { explainPanel } from "./explain_panel.js";
 import { valuePanel } from "./value_panel.js";
 
 export const PANELS: readonly Panel[] = [
@@ -43,6 +44,7 @@ export const PANELS: readonly Panel[] = [
   timelinePanel,
   costsPanel,
   debugPanel,
+  explainPanel,
   valuePanel,
   pastPanel,
   clusterPanel,

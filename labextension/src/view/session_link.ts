@@ -1,6 +1,6 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { ClusterWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish } from "../wire/channel.js";
+import type { ClusterWish, ExplanationWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
@@ -10,7 +10,8 @@ export type Ask = (
   question: { readonly kind: "ask"; readonly wish: SpansWish } | { readonly kind: "ask_values"; readonly wish: ValuesWish }
     | { readonly kind: "ask_placement"; readonly wish: PlacementWish } | { readonly kind: "ask_history"; readonly wish: HistoryWish }
     | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
-    | { readonly kind: "ask_summaries"; readonly wish: SummariesWish },
+    | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
+    | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish },
 ) => void;
 
 export class SessionLink {
@@ -52,6 +53,11 @@ export class SessionLink {
   /** Asks for what writers of summaries were given. */
   askSummaries(wish: SummariesWish): void {
     this.#ask({ kind: "ask_summaries", wish });
+  }
+
+  /** Asks what an operation does. */
+  askExplanation(wish: ExplanationWish): void {
+    this.#ask({ kind: "ask_explanation", wish });
   }
 
   /** Asks where operations are placed. */

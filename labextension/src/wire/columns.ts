@@ -119,6 +119,9 @@ export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buff
   const value = (one: ValueState): ValueState => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) });
   if (message.kind === "values") return { ...message, values: message.values.map(value) };
   if (message.kind === "history") return { ...message, values: filled(message.values, buffers), shown: message.shown && value(message.shown) };
+  if (message.kind === "explanation") {
+    return { ...message, tensors: message.tensors.map((one) => ({ ...one, value: one.value && value(one.value) })) };
+  }
   if (message.kind === "summaries") {
     const scalars = message.scalars.map((one) => ({ ...one, values: filled(one.values, buffers) }));
     const histograms = message.histograms.map((one) => ({ ...one, values: filled(one.values, buffers), shares: filled(one.shares, buffers) }));

@@ -203,6 +203,40 @@ export interface Values {
   readonly kind: "values";
 }
 
+/** A view asks what an operation does; the answer is one `Explanation`. */
+export interface AskExplanation {
+  readonly view: number;
+  readonly request_id: number;
+  readonly name: string;
+  readonly kind: "ask_explanation";
+}
+
+/** A sentence of an explanation. */
+export interface Sentence {
+  readonly topic: "computes" | "step" | "device" | "cost" | "made" | "gradient" | "block" | "values";
+  readonly text: string;
+}
+
+/** An input or an output of an operation that is explained. */
+export interface ExplainedTensor {
+  readonly role: "input" | "output";
+  readonly name: string;
+  readonly type: string;
+  readonly why: string;
+  readonly value: ValueState | null;
+}
+
+/** The answer to `AskExplanation`. */
+export interface Explanation {
+  readonly request_id: number;
+  readonly error: string;
+  readonly name: string;
+  readonly sentences: readonly Sentence[];
+  readonly tensors: readonly ExplainedTensor[];
+  readonly view: number;
+  readonly kind: "explanation";
+}
+
 /** One iteration of a loop that is in flight, or has just ended. */
 export interface Iteration {
   readonly number: number;
@@ -784,6 +818,6 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation;
