@@ -68,7 +68,7 @@ export class GraphBuilder {
 
 export function snapshotOf(nodes: readonly Node[], session: SessionState | null = null, seq = 0): Snapshot {
   return {
-    kind: "snapshot", seq, protocol: PROTOCOL, graph_name: "classifier", session, control: "live", run: null, level: "graph", silence_s: 0, trace: null, view: 0,
+    kind: "snapshot", seq, protocol: PROTOCOL, graph_name: "classifier", session, control: "live", run: null, level: "graph", silence_s: 0, trace: null, history: null, view: 0,
     graph: { version: 1, added: nodes, placed: [], changed: [], removed: [], marked: [], fetches: [] },
   };
 }

@@ -64,7 +64,7 @@ function seen(request: string): { readonly model: GraphModel; readonly graph: Vi
 function snapshotOf(nodes: readonly Node[], name: string): Snapshot {
   return {
     kind: "snapshot", seq: 0, view: 0, protocol: PROTOCOL, graph_name: name, session: null, run: null, control: "live", level: "graph",
-    silence_s: 0, trace: null, graph: { version: 0, added: nodes, placed: [], changed: [], removed: [], marked: [], fetches: [] },
+    silence_s: 0, trace: null, history: null, graph: { version: 0, added: nodes, placed: [], changed: [], removed: [], marked: [], fetches: [] },
   };
 }
 

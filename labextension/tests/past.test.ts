@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphModel } from "../src/model/graph.js";
-import { curveOf, curveText, momentText, PastModel, stateText } from "../src/model/past.js";
+import { curveOf, curveText, momentText, PastModel, recordedText, stateText } from "../src/model/past.js";
 import type { HistoryState, SessionState, Table, TensorHistory, ValueState } from "../src/wire/messages.js";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
@@ -55,6 +55,26 @@ test("what is looked at stays the same moment while older values go", () => {
   assert.equal(one.row, 1);
   assert.equal(one.question()?.row, 1, "it is asked for at its new place");
   assert.equal(one.shown, null, "what was told is another value");
+});
+
+test("the values of a recording are looked at by steps", () => {
+  const graph = new GraphBuilder();
+  graph.op("Tanh", "h");
+  const model = new GraphModel(false);
+  model.applySnapshot({ ...snapshotOf(graph.nodes, null), control: "recorded", history: HISTORY });
+  const one = new PastModel(model);
+  assert.equal(recordedText(HISTORY), "values of 2\u00a0tensors, 2.05\u00a0kB");
+  assert.deepEqual([one.recordedOf(["x:0", "y:0"]), one.recordedOf(["x:0"])], ["y:0", null]);
+  const question = one.question();
+  assert.ok(question);
+  one.take(told(one.await(question)));
+  assert.equal(one.row, 3);
+  one.chooseStep(3);
+  assert.equal(one.row, 1, "the last value of the step");
+  one.chooseRow(0);
+  assert.equal(one.row, 0);
+  one.chooseStep(null);
+  assert.equal(one.row, 3);
 });
 
 test("an answer to an earlier question, or of another tensor, is passed over", () => {

@@ -28,11 +28,11 @@ def file(root: Path, graph: Any, tmp_path: Path) -> Path:
     total = fs.reduce_sum(h) + y
     with fs.Session() as sess:
         sess.run(fs.global_variables_initializer())
-        feed = {x: np.ones((4, 32), np.float32)}
-        sess.run(total, feed)
+        sess.run(total, {x: np.ones((4, 32), np.float32)})
         with fs.profile(sess) as profiled:
-            for _ in range(2):
-                sess.run(total, feed)
+            sess.debug.record(["hidden/Relu"])
+            for k in range(2):
+                sess.run(total, {x: np.full((4, 32), k + 1, np.float32)})
     profiled.save(tmp_path / "run.recording")
     path = tmp_path / "run.html"
     fs.save_html(fs.tracing.load(tmp_path / "run.recording"), path, "Why <b>slow</b>?")
@@ -74,6 +74,52 @@ def test_a_file_shows_the_slow_operation(
     assert not errors
     elsewhere = [url for url in asked if not url.startswith(("file:", "blob:", "data:"))]
     assert elsewhere == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (600, "dark")])
+def test_values_are_seen_without_a_kernel(
+    page: Page, file: Path, width: int, scheme: Any, tmp_path: Path
+) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    page.goto(file.as_uri())
+    expect(page.locator(".fs-view[data-ready]")).to_be_visible()
+    stage = page.get_by_test_id("fs-stage")
+    stage.press("t")  # the timeline makes room
+    stage.press("y")
+    note = page.get_by_test_id("fs-values-note")
+    expect(note).to_contain_text("Select an operation to see the value that was recorded")
+    expect(note).to_contain_text("hidden/Relu:0")
+    stage.press("/")
+    find = page.locator(".fs-find input")
+    find.fill("hidden/Relu")
+    find.press("Enter")
+    values = page.get_by_test_id("fs-values")
+    value = values.locator("[data-tensor='hidden/Relu:0']")
+    expect(value).to_contain_text("float32[4,32]")
+    expect(values.get_by_role("img", name=re.compile("Heat map, 4 × 32"))).to_be_visible()
+    expect(values).to_contain_text("step 3")
+    newest = value.inner_text()
+    stage.press("{")
+    expect(values).to_contain_text("step 2")
+    assert value.inner_text() != newest
+    # The same in the past, with a curve and a slider; nothing there can be commanded.
+    stage.press("H")
+    past = page.get_by_test_id("fs-past")
+    expect(page.get_by_test_id("fs-past-state")).to_contain_text("values of 2 tensors")
+    expect(past.locator(".fs-curve svg")).to_have_attribute(
+        "aria-label", re.compile("2 values of hidden/Relu")
+    )
+    for name in ("Record", "End", "Compute again", "Step back"):
+        expect(past.get_by_role("button", name=name)).to_have_count(0)
+    page.get_by_test_id("fs-past-slider").press("ArrowRight")
+    expect(page.get_by_test_id("fs-past-moment")).to_have_text("step 3")
+    expect(past.locator("[data-tensor='hidden/Relu:0']")).to_be_visible()
+    page.screenshot(path=tmp_path / f"values-{width}-{scheme}.png")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not errors
 
 
 def test_a_damaged_file_says_so(page: Page, file: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.recorded import NOTHING_RUNS, RecordedFeed
-from flowscope.live.schema import AskSpans, AskValues, Command, Connect, Disconnect
+from flowscope.live.recorded import NO_VALUES, NOTHING_RUNS, RecordedFeed
+from flowscope.live.schema import AskHistory, AskSpans, AskValues, Command, Connect, Disconnect
 from flowscope.live.tables import columns_of
 from flowscope.live.wire import to_wire
 
@@ -82,6 +82,40 @@ def test_nothing_runs_in_a_recording(recording):
     (values,) = asked(feed, AskValues(7, 1, "stop", ()))
     assert (values.error, values.values) == (NOTHING_RUNS, ())
     assert feed.session is None
+
+
+def test_values_that_were_fetched_or_recorded_are_told(graph, tmp_path):
+    x = fs.placeholder(fs.float32, [2], name="x")
+    _, v = fs.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, fs.tanh(v)), [0, x], name="w")
+    y = fs.reduce_sum(v, name="y")
+    with fs.Session() as sess, fs.profile(sess) as profiled:
+        sess.debug.record(["w/body/Tanh"])
+        results = [sess.run(y, {x: [k, 2.0]}) for k in range(3)]
+    profiled.save(tmp_path / "run.recording")
+    feed = RecordedFeed(fs.tracing.load(tmp_path / "run.recording"))
+    (told,) = asked(feed, Connect(7))
+    assert sorted(told.history.tensors) == ["w/body/Tanh:0", "y:0"] and told.session is None
+    (past,) = asked(feed, AskHistory(7, 4, "w/body/Tanh:0", 100, 5))
+    columns = columns_of(past.values, past.values.data)
+    assert columns["step"].tolist() == [0] * 3 + [1] * 3 + [2] * 3
+    assert columns["iteration"].tolist() == [0, 1, 2] * 3
+    assert (past.request_id, past.view, past.error) == (4, 7, "")
+    assert past.shown.max == columns["max"][5] and past.shown.shape == (2,)
+    (sums,) = asked(feed, AskHistory(7, 5, "y:0", 2, None))
+    assert columns_of(sums.values, sums.values.data)["max"].tolist() == results[1:]
+    (none,) = asked(feed, AskHistory(7, 6, "x:0", 2, None))
+    assert 'no values of "x:0"' in none.error
+    pairs = list(feed.all_values(4))
+    assert [type(one).__name__ for one in pairs] == ["TensorHistory", "Values"] * 2
+    assert [len(one.values) for one in pairs[1::2]] == [2, 2]
+    for one in pairs:
+        assert to_wire(one)[1]
+
+
+def test_a_recording_without_values_says_so(recording):
+    feed = RecordedFeed(dataclasses.replace(recording, values=()))
+    (told,) = asked(feed, AskHistory(7, 1, "y:0", 10, None))
+    assert told.error == NO_VALUES and feed.describe().history is None
 
 
 def test_its_views_are_counted_until_they_leave(recording):

@@ -423,3 +423,25 @@ def test_parts_of_a_step_that_lasts_are_traced_in_every_mode(mode):
 def run_until_stopped(sess, fetch):
     with contextlib.suppress(fs.errors.CancelledError):
         sess.run(fetch)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_traced_steps_stop_at_breakpoints_and_are_recorded(mode):
+    with fs.Graph().as_default():
+        x = fs.placeholder(fs.float32, [2], name="x")
+        _, v = fs.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, fs.tanh(v)), [0, x], name="w")
+        y = fs.reduce_sum(v, name="y")
+        with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+            plain, stops = sess.run(y, {x: [1, 2]}), []
+            sess.debug.on_stop(lambda stop: stops.append(stop.op.name))
+            sess.debug.break_before("w/body/Tanh", iteration=1)
+            history = sess.debug.record(["w/body/Tanh"])
+            with fs.profile(sess) as profiled:
+                assert sess.run(y, {x: [1, 2]}) == plain
+    assert stops == ["w/body/Tanh"]
+    assert [k.iterations for k in history.values("w/body/Tanh")] == [(0,), (1,), (2,)]
+    counts = {
+        n.name: c
+        for n, c in zip(profiled.recording.nodes, profiled.recording.totals.count, strict=True)
+    }
+    assert counts["w/body/Tanh"] == 3

@@ -38,9 +38,9 @@ def test_a_page_holds_all_of_the_recording(page, profiled):
     (text,) = re.findall(r'id="flowscope-recording">([^<]*)</script>', page)
     told, numbers = unpacked(text)
     kinds = [m["kind"] for m in told["messages"]]
-    assert kinds == ["snapshot", "spans", "spans"]
+    assert kinds == ["snapshot", "spans", "spans", "history", "values"]
     assert sum(map(sum, told["sizes"])) == len(numbers)
-    steps = [m["step"]["number"] for m in told["messages"][1:]]
+    steps = [m["step"]["number"] for m in told["messages"][1:3]]
     assert steps == [s.number for s in profiled.recording.steps]
 
 

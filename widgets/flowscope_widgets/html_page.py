@@ -24,6 +24,8 @@ _STATIC = pathlib.Path(__file__).parent / "static"
 #: More spans of a step, and of all together, are told as one where they are narrow: views ask for
 #: as many, and a page shall not fill a browser's memory.
 MOST_SPANS, MOST_OF_ALL = 100_000, 1_000_000
+#: Values of tensors in a page: the newest of each tensor.
+MOST_VALUES = 2000
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -86,6 +88,7 @@ def _messages(feed: RecordedFeed) -> Iterator[FromKernel]:
     yield feed.describe()
     steps = max(1, len(feed.recording.steps))
     yield from feed.all_spans(min(MOST_SPANS, MOST_OF_ALL // steps))
+    yield from feed.all_values(MOST_VALUES)
 
 
 def _title(feed: RecordedFeed) -> str:
@@ -95,4 +98,4 @@ def _title(feed: RecordedFeed) -> str:
     return f"{steps} recorded step{'' if steps == 1 else 's'}, {when}"
 
 
-__all__ = ["MOST_OF_ALL", "MOST_SPANS", "page"]
+__all__ = ["MOST_OF_ALL", "MOST_SPANS", "MOST_VALUES", "page"]

@@ -119,10 +119,22 @@ def tensor_history(session: Session | None, asked: AskHistory) -> TensorHistory:
         history = session.debug.history if session is not None and session.is_debugged else None
         if history is None:
             raise FailedPreconditionError("nothing is recorded")
-        version, kept = history.version, history.values(asked.tensor)[-asked.most :]
+        version, kept = history.version, history.values(asked.tensor)
     except (OpError, ValueError, KeyError) as e:
         why = str(e).partition("\n")[0]
         return TensorHistory(asked.request_id, why, 0, asked.tensor, Numbers({}), None, asked.view)
+    return told_values(asked, version, kept)
+
+
+def told_values(asked: AskHistory, version: int, values: tuple[Kept, ...]) -> TensorHistory:
+    """Returns the answer to a question for the values that a tensor had.
+
+    Args:
+        asked: The question.
+        version: The version of what is told.
+        values: The values, the oldest first.
+    """
+    kept = values[-asked.most :]
     has_row = asked.row is not None and 0 <= asked.row < len(kept)
     shown = value_state(asked.tensor, kept[asked.row or 0].value) if has_row else None
     return TensorHistory(
@@ -148,4 +160,12 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-__all__ = ["COMMANDS", "carry_out", "history_state", "leave", "moves_past", "tensor_history"]
+__all__ = [
+    "COMMANDS",
+    "carry_out",
+    "history_state",
+    "leave",
+    "moves_past",
+    "tensor_history",
+    "told_values",
+]

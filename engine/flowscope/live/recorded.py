@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from flowscope.debug.history import Kept
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.build import import_graph_def
 from flowscope.graph.serialization.definition import GraphDef
 from flowscope.live import explaining, summaries
 from flowscope.live.bus import Feed, Subscriber
+from flowscope.live.debugging import value_state
+from flowscope.live.history import told_values
 from flowscope.live.schema import (
     PROTOCOL,
     Ack,
@@ -31,6 +34,7 @@ from flowscope.live.schema import (
     Connect,
     Disconnect,
     GraphChange,
+    HistoryState,
     Node,
     Origin,
     Placement,
@@ -47,9 +51,12 @@ from flowscope.live.tables import Numbers
 from flowscope.live.traces import heat, spans_of, summary
 from flowscope.runtime.session import Session
 from flowscope.tracing.recording import Recording, TracedNode
+from flowscope.tracing.values import MAX_BYTES
 
 #: What a view is told that asks for more than there is.
 NOTHING_RUNS = "this is a recording: nothing runs here"
+#: What it is told that asks for values where there are none.
+NO_VALUES = "the recording has no values: fetch or record tensors while steps are traced"
 
 
 class RecordedFeed(Feed):
@@ -76,6 +83,10 @@ class RecordedFeed(Feed):
         self.recording = replace(recording, nodes=known)
         self._change = change or GraphChange(0, (), ())
         self._readers: dict[int, Subscriber] = {}
+        self._values = {
+            one.name: tuple([Kept(k.step, k.iterations, k.value) for k in one.kept])
+            for one in recording.values
+        }
 
     @property
     def session(self) -> Session | None:
@@ -87,7 +98,41 @@ class RecordedFeed(Feed):
         steps = tuple([summary(s) for s in self.recording.steps])
         told = heat(self.recording.nodes, self.recording.totals)
         trace = TraceState(0.0, 1, self.recording.traced_steps, steps, told)
-        return Snapshot(0, PROTOCOL, "recording", self._change, None, "recorded", trace=trace)
+        return Snapshot(
+            0,
+            PROTOCOL,
+            "recording",
+            self._change,
+            None,
+            "recorded",
+            trace=trace,
+            history=self._history(),
+        )
+
+    def _history(self) -> HistoryState | None:
+        if not self._values:
+            return None
+        nbytes = sum(k.value.nbytes for kept in self._values.values() for k in kept)
+        return HistoryState(1, 0, None, None, tuple(self._values), nbytes, MAX_BYTES)
+
+    def all_values(self, most: int) -> Iterator[TensorHistory | Values]:
+        """Returns the values of each tensor: what is told of all, and behind that each of them.
+
+        Args:
+            most: So many values in all at most, the newest of each tensor.
+        """
+        each = max(1, most // max(1, len(self._values)))
+        for name, values in self._values.items():
+            kept = values[-each:]
+            yield told_values(AskHistory(0, 0, name, each, None), 1, kept)
+            yield Values(0, "", tuple([value_state(name, k.value) for k in kept]), 0)
+
+    def _past(self, asked: AskHistory) -> TensorHistory:
+        kept = self._values.get(asked.tensor)
+        if kept is not None:
+            return told_values(asked, 1, kept)
+        why = NO_VALUES if not self._values else f'the recording has no values of "{asked.tensor}"'
+        return TensorHistory(asked.request_id, why, 0, asked.tensor, Numbers({}), None, asked.view)
 
     def all_spans(self, most: int) -> Iterator[Spans]:
         """Returns what happened in each step, as one message each.
@@ -117,8 +162,7 @@ class RecordedFeed(Feed):
         elif isinstance(message, AskPlacement):
             send(Placement(message.request_id, NOTHING_RUNS, None, None, message.view))
         elif isinstance(message, AskHistory):
-            asked = message.request_id, NOTHING_RUNS, 0, message.tensor
-            send(TensorHistory(*asked, Numbers({}), None, message.view))
+            send(self._past(message))
         elif isinstance(message, AskCluster):
             send(Cluster(message.request_id, NOTHING_RUNS, None, message.view))
         elif isinstance(message, AskExplanation):

@@ -373,6 +373,8 @@ class Snapshot:
     silence_s: float = 0.0
     #: None where nothing was traced.
     trace: TraceState | None = None
+    #: Of a recording: the tensors whose values it has; None where it has none.
+    history: HistoryState | None = None
     #: The view that it is for; 0 for all.
     view: int = 0
     kind: Literal["snapshot"] = "snapshot"

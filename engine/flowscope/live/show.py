@@ -88,7 +88,7 @@ def save_html(recording: Recording | profile, path: Any, title: str = "") -> Non
     Args:
         recording: What was recorded. The graph is in what `fs.profile` has, and in files; without
             one the nodes that ran are shown. Of a step with more than 100 000 spans, neighbours
-            that are too narrow to be seen are one.
+            that are too narrow to be seen are one. Of the values of tensors it has the newest 2000.
         path: The file's path.
         title: The page's title; what was recorded, and when, if it is "".
 

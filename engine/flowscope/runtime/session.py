@@ -204,7 +204,7 @@ class Session(Controls):
         tracers = [t for t in self.tracers if t.wants(call.plan)]
         trace: StepTrace | None = None
         if tracers or (options is not None and options.trace_level):
-            trace = StepTrace(call.plan, start)
+            trace = StepTrace(call.plan, start, by_op=any(call.tests.names))
         try:
             feeds = tuple([c(v) for c, v in zip(call.converters, given, strict=True)])
             step_start = time.perf_counter_ns()
@@ -215,11 +215,14 @@ class Session(Controls):
             values = self._step(traced, feeds, timeout_ms=self._timeout_ms(options))
             step_ns = time.perf_counter_ns() - step_start
             result = values[0] if call.single else call.rebuild(values)
+            if trace is not None:
+                trace.fetched = values
         finally:
             if trace is not None:
                 trace.done = time.perf_counter_ns()
                 for tracer in tracers:
                     tracer.take(trace)
+                trace.fetched = ()
         if run_metadata is not None:
             run_metadata.plan = call.plan
             wants_graphs = options is not None and options.output_partition_graphs

@@ -151,6 +151,8 @@ class StepTrace:
     Args:
         plan: The plan.
         called: When the step was asked for.
+        by_op: Whether operations run one by one, though the plan has code: code that reads a clock
+            asks at no breakpoint.
 
     Attributes:
         plan: As above.
@@ -168,7 +170,7 @@ class StepTrace:
         apart: What partitions told that ran apart, in this process and others.
     """
 
-    def __init__(self, plan: Plan, called: int) -> None:
+    def __init__(self, plan: Plan, called: int, by_op: bool = False) -> None:
         self.plan = plan
         self.number: int | None = None
         self.thread = get_ident()
@@ -182,8 +184,10 @@ class StepTrace:
         self.is_sample = False
         #: The shapes of what was fed.
         self.shapes: tuple[Any, ...] = ()
-        self.rows = None if _is_code(plan) else Rows()
         self.apart: list[PartTrace] = []
+        #: What was fetched, while tracers are told; they copy what they keep.
+        self.fetched: tuple[Any, ...] = ()
+        self.rows = None if _is_code(plan) and not by_op else Rows()
         self._stamps: list[int] = []
         self._pieces: deque[Any] = deque()
         self._kept = 0

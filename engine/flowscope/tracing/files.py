@@ -1,31 +1,36 @@
 """Recordings in files: versioned, checked, and read without running anything of them.
 
 A file is a line that names the format, the length of a header, the header as JSON, the columns as
-little-endian numbers in the order in which the header names them, and a checksum of all before it.
+little-endian numbers in the order in which the header names them, the values of tensors in the
+order in which it names those, and a checksum of all before it. Files of version 1 have no values.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import zlib
 from typing import Any
 
 import numpy as np
 
-from flowscope.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError, UnimplementedError
+from flowscope.graph import dtypes
 from flowscope.graph.serialization.files import read_file
 from flowscope.graph.serialization.whole_files import replaced
 from flowscope.tracing.recording import (
     VERSION,
     Frames,
     Gap,
+    KeptValue,
     Lane,
     Line,
     Memory,
     Recording,
     Spans,
     Split,
+    TensorValues,
     Totals,
     TracedNode,
     TracedStep,
@@ -35,6 +40,8 @@ MAGIC = b"flowscope recording\n"
 #: The parts of a recording that are columns, and what they are made of.
 _COLUMNS: dict[str, Any] = {"frames": Frames, "spans": Spans, "totals": Totals, "memory": Memory}
 _KINDS = {"<i4", "<i8"}
+#: The versions that are read.
+_READ = (1, VERSION)
 
 
 def save(recording: Recording, path: Any) -> None:
@@ -59,9 +66,11 @@ def save(recording: Recording, path: Any) -> None:
         "traced_steps": recording.traced_steps,
         "origin_us": recording.origin_us,
         "graph": recording.graph,
+        "values": [_values_data(one) for one in recording.values],
     }
     text = json.dumps(header, allow_nan=False).encode()
     data = [MAGIC, len(text).to_bytes(8, "little"), text, *[a.tobytes() for *_, a in columns]]
+    data += [_little(kept.value).tobytes() for one in recording.values for kept in one.kept]
     check = 0
     for part_data in data:
         check = zlib.crc32(part_data, check)
@@ -74,6 +83,18 @@ def save(recording: Recording, path: Any) -> None:
 def _step_data(step: TracedStep) -> dict[str, Any]:
     found = {f.name: getattr(step, f.name) for f in dataclasses.fields(step)}
     return found | {"split": dataclasses.asdict(step.split)}
+
+
+def _values_data(one: TensorValues) -> list[Any]:
+    """Returns what the header tells of a tensor: a row per value."""
+    rows = [[k.step, k.iterations, dtypes.as_dtype(k.value.dtype).name, k.value.shape]
+            for k in one.kept]  # fmt: skip
+    return [one.name, one.dropped, rows]
+
+
+def _little(value: Any) -> Any:
+    array = np.asarray(value)
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
 def load(path: Any) -> Recording:
@@ -96,16 +117,16 @@ def load(path: Any) -> Recording:
         version = header["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _damaged(path) from None
-    if version != VERSION:
+    if version not in _READ:
         raise UnimplementedError(
-            f"{path!r} is of version {version!r} of recordings, and this flowscope reads version "
-            f"{VERSION}: open it with the flowscope that has written it"
+            f"{path!r} is of version {version!r} of recordings, and this flowscope reads versions "
+            f"{' and '.join(map(str, _READ))}: open it with the flowscope that has written it"
         )
     if zlib.crc32(body).to_bytes(4, "little") != check:
         raise _damaged(path)
     try:
         return _recording(header, body, at + 8 + size)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, DTypeError):
         raise _damaged(path) from None
 
 
@@ -121,6 +142,15 @@ def _recording(header: dict[str, Any], body: bytes, at: int) -> Recording:
         array = np.frombuffer(body, kind, rows, at)
         parts[part][name] = array.astype(array.dtype.newbyteorder("="))
         at += array.nbytes
+    values = []
+    for name, dropped, rows in header.get("values", ()):
+        kept = []
+        for row in rows:
+            kept.append(_kept(row, body, at))
+            at += kept[-1].value.nbytes
+        values.append(TensorValues(name, tuple(kept), dropped))
+    if at != len(body):
+        raise ValueError(at)
     return Recording(
         nodes=tuple([_node(n) for n in header["nodes"]]),
         lanes=tuple([Lane(**lane) for lane in header["lanes"]]),
@@ -129,8 +159,18 @@ def _recording(header: dict[str, Any], body: bytes, at: int) -> Recording:
         traced_steps=header["traced_steps"],
         origin_us=header["origin_us"],
         graph=header["graph"],
+        values=tuple(values),
         **{name: kind(**parts[name]) for name, kind in _COLUMNS.items()},
     )
+
+
+def _kept(row: list[Any], body: bytes, at: int) -> KeptValue:
+    step, iterations, name, shape = row
+    dtype = np.dtype(dtypes.as_dtype(name).as_numpy_dtype)
+    if dtype.hasobject or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(name, shape)
+    array = np.frombuffer(body, dtype.newbyteorder("<"), math.prod(shape), at).reshape(shape)
+    return KeptValue(step, tuple(iterations), array.astype(dtype)[()])
 
 
 def _node(data: dict[str, Any]) -> TracedNode:

@@ -12,8 +12,9 @@ from flowscope.runtime.step_trace import MOST
 from flowscope.tracing.chrome import chrome_trace
 from flowscope.tracing.files import save
 from flowscope.tracing.recorder import Recorder
-from flowscope.tracing.recording import Recording
+from flowscope.tracing.recording import Recording, TensorValues
 from flowscope.tracing.tables import Table, table
+from flowscope.tracing.values import MAX_BYTES, merged, recorded_values
 
 if TYPE_CHECKING:
     from flowscope.runtime.session import Session
@@ -37,7 +38,9 @@ class profile:
     def __init__(self, session: Session | None = None, most_spans: int = MOST) -> None:
         self._session = session
         self._engine = engine.current() if session is None else session.engine
-        self._recorder = Recorder(most_spans)
+        self._recorder = Recorder(most_spans, MAX_BYTES)
+        #: What sessions had recorded of tensors at the end of the block.
+        self._recorded: tuple[TensorValues, ...] | None = None
         self._read: tuple[int, Recording] | None = None
 
     @property
@@ -56,7 +59,10 @@ class profile:
         return table(self.recording, by)
 
     def save(self, path: Any) -> None:
-        """Writes what was traced to a file, with the graph where that can be written.
+        """Writes what was traced to a file, with the graph where that can be written, and values.
+
+        These are what the steps have fetched, and what `session.debug.record` has recorded: the
+        newest 16 MiB, without strings.
 
         `fs.tracing.load` reads it.
 
@@ -66,8 +72,16 @@ class profile:
         save(self.with_graph(), path)
 
     def with_graph(self) -> Recording:
-        """Returns what was traced so far with the graph, where that can be written as data."""
-        return replace(self.recording, graph=self._recorder.graph())
+        """Returns what was traced so far with values, and with the graph where that is data."""
+        recorded = self._values() if self._recorded is None else self._recorded
+        values = merged(recorded, self._recorder.fetched())
+        return replace(self.recording, graph=self._recorder.graph(), values=values)
+
+    def _values(self) -> tuple[TensorValues, ...]:
+        """Returns what the sessions have recorded of tensors until now."""
+        sessions = [self._session] if self._session is not None else self._engine.sessions
+        debuggers = [s.debug for s in list(sessions) if s is not None and s.is_debugged]
+        return recorded_values([d.history for d in debuggers if d.history is not None])
 
     def export_chrome_trace(self, path: Any) -> None:
         """Writes what was traced to a file that Chrome (chrome://tracing) and Perfetto open.
@@ -78,6 +92,7 @@ class profile:
         write_file(path, chrome_trace(self.recording))
 
     def __enter__(self) -> profile:
+        self._recorded = None
         if self._session is not None:
             self._session.tracers = (*self._session.tracers, self._recorder)
         else:
@@ -90,6 +105,7 @@ class profile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._recorded = self._values()
         if self._session is not None:
             found = self._session.tracers
             self._session.tracers = tuple([t for t in found if t is not self._recorder])

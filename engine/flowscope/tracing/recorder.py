@@ -25,11 +25,13 @@ from flowscope.tracing.recording import (
     Recording,
     Spans,
     Split,
+    TensorValues,
     Totals,
     TracedNode,
     TracedStep,
     empty_memory,
 )
+from flowscope.tracing.values import FetchedValues
 
 #: Steps whose readings need not be packed at once.
 _LOOSE = 16
@@ -59,13 +61,15 @@ class Recorder:
 
     Args:
         most: So many spans are kept, or one step if it has more.
+        value_bytes: So many bytes of what steps fetch are kept; 0 for none.
 
     Attributes:
         version: How many steps were traced so far.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST, value_bytes: int = 0) -> None:
         self.version = 0
+        self._fetched = FetchedValues(value_bytes)
         self._most = most
         self._size = 0
         self._origin = clock()
@@ -93,6 +97,7 @@ class Recorder:
         """Takes the trace of a step that has ended, or failed."""
         with self._lock:
             self.version += 1
+            self._fetched.take(trace.number, trace.plan.request.fetches, trace.fetched)
             self._kept.append(_Kept(trace, self._last))
             self._last = trace
             self._size += len(trace)
@@ -183,6 +188,11 @@ class Recorder:
             self._known = key, lifetimes(program, trace.shapes, trace.rows is not None)
         made = memory_of(self._known[1], found, self._nodes(trace.plan), trace.begin)
         return Memory(made.time - self._origin, made.nbytes)
+
+    def fetched(self) -> tuple[TensorValues, ...]:
+        """Returns what steps have fetched, as far as it is kept."""
+        with self._lock:
+            return self._fetched.told()
 
     def graph(self) -> str:
         """Returns the graph of the steps in its JSON form; "" where there is none to be written."""

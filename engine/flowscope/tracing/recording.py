@@ -16,7 +16,7 @@ from flowscope.graph.lazy import frozen
 Array = Any
 
 #: Of the files that recordings are kept in.
-VERSION = 1
+VERSION = 2
 
 Phase = Literal["forward", "gradient", "update"]
 #: "device": what a device computed; "helper": parts of its large operations that another thread
@@ -222,6 +222,36 @@ class Memory:
 
 
 @frozen
+class KeptValue:
+    """A value that a tensor had.
+
+    Attributes:
+        step: The number of the run in its session.
+        iterations: The numbers of the iterations of the loops around, from the outermost.
+        value: The value.
+    """
+
+    step: int
+    iterations: tuple[int, ...]
+    value: Array
+
+
+@frozen
+class TensorValues:
+    """The values of a tensor that are kept.
+
+    Attributes:
+        name: The tensor's name.
+        kept: The values, the oldest first.
+        dropped: How many more there were, for which there was no room.
+    """
+
+    name: str
+    kept: tuple[KeptValue, ...]
+    dropped: int
+
+
+@frozen
 class Recording:
     """What was traced.
 
@@ -237,6 +267,7 @@ class Recording:
         traced_steps: How many steps were traced.
         origin_us: When the recording's time begins, in microseconds since 1970.
         graph: The graph, in its JSON form; "" where it was not kept.
+        values: What tensors were that were fetched, or that `session.debug.record` has recorded.
     """
 
     nodes: tuple[TracedNode, ...]
@@ -250,6 +281,7 @@ class Recording:
     traced_steps: int
     origin_us: int
     graph: str = ""
+    values: tuple[TensorValues, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -304,6 +336,7 @@ __all__ = [
     "VERSION",
     "Frames",
     "Gap",
+    "KeptValue",
     "Lane",
     "LaneKind",
     "Line",
@@ -312,6 +345,7 @@ __all__ = [
     "Recording",
     "Spans",
     "Split",
+    "TensorValues",
     "Totals",
     "TracedNode",
     "TracedStep",

@@ -24,6 +24,8 @@ export class GraphModel {
   /** Where the running steps are; null where nothing was told of any. */
   run: RunState | null = null;
   control: Snapshot["control"] = "live";
+  /** Of a recording: the tensors whose values it has. */
+  history: Snapshot["history"] = null;
   /** Whether this is the graph as written, or the program as lowered. */
   level: Snapshot["level"] = "graph";
   protocol = 0;
@@ -128,6 +130,7 @@ export class GraphModel {
     this.name = snapshot.graph_name;
     this.session = snapshot.session;
     this.control = snapshot.control;
+    this.history = snapshot.history;
     this.level = snapshot.level;
     this.fetches = [];
     this.protocol = snapshot.protocol;

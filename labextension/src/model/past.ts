@@ -1,7 +1,7 @@
 /** The past of a session: the values that a recorded tensor had over steps and iterations, and which of them is looked at. */
 import type { HistoryState, TensorHistory, ValueState } from "../wire/messages.js";
 import { column } from "../wire/tables.js";
-import { significant, whole } from "./figures.js";
+import { plural, significant, whole } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { bytesText } from "./running.js";
 import { Signal } from "./signal.js";
@@ -30,6 +30,8 @@ export class PastModel {
   readonly #model: GraphModel;
   #tensor = "";
   #moment: Moment | null = null;
+  /** The step that is looked at, where no moment is chosen; null for the newest. */
+  #step: number | null = null;
   #answer: TensorHistory | null = null;
   #rows: readonly Moment[] = [];
   #request = 0;
@@ -44,7 +46,7 @@ export class PastModel {
 
   /** What is recorded; null for nothing. */
   get state(): HistoryState | null {
-    return this.#model.session?.history ?? null;
+    return this.#model.session?.history ?? this.#model.history;
   }
 
   /** The tensor that is looked at: the chosen one, or else the first. */
@@ -69,7 +71,8 @@ export class PastModel {
   /** The row that is looked at: of the chosen moment while it is kept, else the newest; -1 for none. */
   get row(): number {
     const { moments } = this;
-    const wanted = this.#moment;
+    const [wanted, step] = [this.#moment, this.#step];
+    if (wanted === null && step !== null) return moments.reduce((last, one, row) => (one.step <= step ? row : last), Math.min(0, moments.length - 1));
     const found = wanted === null ? -1 : moments.findIndex((one) => isSame(one, wanted));
     return found < 0 ? moments.length - 1 : found;
   }
@@ -82,6 +85,17 @@ export class PastModel {
   chooseTensor(name: string): void {
     [this.#tensor, this.#moment, this.#problem] = [name, null, ""];
     this.changed.emit();
+  }
+
+  /** Looks at the last value of a step, or of the last one before it that has one; null for the newest. */
+  chooseStep(step: number | null): void {
+    [this.#step, this.#moment] = [step, null];
+    this.changed.emit();
+  }
+
+  /** The first of some tensors whose values are recorded; null for none. */
+  recordedOf(names: readonly string[]): string | null {
+    return names.find((name) => this.state?.tensors.includes(name)) ?? null;
   }
 
   chooseRow(row: number): void {
@@ -138,6 +152,11 @@ function momentsOf({ values }: TensorHistory): Moment[] {
 /** 'step 12, iteration 3'. */
 export function momentText({ step, iteration }: Moment): string {
   return `step ${step}${iteration < 0 ? "" : `, iteration ${iteration}`}`;
+}
+
+/** Of a recording: 'values of 3 tensors, 1.2 MB'. */
+export function recordedText({ tensors, nbytes }: HistoryState): string {
+  return `values of ${plural(tensors.length, "tensor")}, ${bytesText(nbytes)}`;
 }
 
 /** 'steps 3 to 41 can be computed again, 1.2 MB of 268 MB'. */

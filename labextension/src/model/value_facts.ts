@@ -1,5 +1,5 @@
 /** What is said of a tensor at a stop. Pure. */
-import type { ValueState } from "../wire/messages.js";
+import type { HistoryState, Node, ValueState } from "../wire/messages.js";
 import type { Fact } from "./fact.js";
 import { plural, significant, typeText, whole } from "./figures.js";
 import { targetOf, type DebugModel, type ValueQuestion } from "./debug.js";
@@ -23,6 +23,13 @@ export function whyNone(model: GraphModel, debug: DebugModel, box: BoxId | null)
   if (box === null) return "Select an operation to see the values that it makes.";
   if (questionOf(model, debug, box) === null) return "What is selected has no value of its own: select an operation that makes one.";
   return debug.answer === null ? "\u2026" : debug.answer.error;
+}
+
+/** Why a recording shows no value where an operation is selected. */
+export function whyNotRecorded(state: HistoryState | null, node: Node | null): string {
+  if (state === null || state.tensors.length === 0) return "This recording has no values. Those that are fetched in its steps are kept, and those that session.debug.record records.";
+  const known = `It has those of ${state.tensors.slice(0, MOST_ASKED).join(", ")}${state.tensors.length > MOST_ASKED ? ` and ${state.tensors.length - MOST_ASKED} more` : ""}.`;
+  return node === null ? `Select an operation to see the value that was recorded. ${known}` : `The recording has no value of ${node.name}. ${known}`;
 }
 
 /** Of a tensor without a value: why, as a sentence. */

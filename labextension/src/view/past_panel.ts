@@ -1,7 +1,7 @@
 /** The past: chosen tensors over steps and iterations, a slider through them, and steps that are computed again. */
 import { targetOf } from "../model/debug.js";
 import { significant } from "../model/figures.js";
-import { curveOf, curveText, momentText, stateText, type Curve } from "../model/past.js";
+import { curveOf, curveText, momentText, recordedText, stateText, type Curve } from "../model/past.js";
 import { shortFetch } from "../model/run_setup.js";
 import type { ViewContext } from "./context.js";
 import { button, make, OWN_KEYS, setText } from "./dom.js";
@@ -13,6 +13,7 @@ const MAX_BYTES = 1 << 28;
 /** While steps run, what is shown follows so often. */
 const REFRESH_MS = 250;
 const NS = "http://www.w3.org/2000/svg";
+const NO_VALUES = "This recording has no values. Those that are fetched in its steps are kept, and those that session.debug.record records.";
 const EMPTY = "Nothing is recorded. Select an operation and record it: its values are kept over steps and iterations, and steps can be computed again or stepped back.";
 
 class PastPanel {
@@ -28,6 +29,7 @@ class PastPanel {
   readonly #slider = make("input", { type: "range", min: "0", step: "1", "aria-label": "Moment", "data-testid": "fs-past-slider", ...OWN_KEYS });
   readonly #moment = make("output", { "data-testid": "fs-past-moment" });
   readonly #replay = make("button", { type: "button", class: "fs-button fs-wide", ...OWN_KEYS }, "Compute again up to here");
+  readonly #back: HTMLElement;
   readonly #body: HTMLElement;
   readonly #value = make("div", { class: "fs-past-value" });
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -39,8 +41,9 @@ class PastPanel {
   constructor(view: ViewContext) {
     this.#view = view;
     const { drawers, until, past, session, commands } = view;
+    this.#back = commands.button("step-back");
     const head = make(
-      "div", { class: "fs-debug-head" }, this.#record, this.#tensor, commands.button("step-back"), this.#forget, this.#state,
+      "div", { class: "fs-debug-head" }, this.#record, this.#tensor, this.#back, this.#forget, this.#state,
       button("Close the past", "close", () => drawers.setOpen("past", false), until),
     );
     const line = make("div", { class: "fs-past-line" }, this.#slider, this.#moment, this.#replay);
@@ -86,10 +89,13 @@ class PastPanel {
     const isKnown = selected !== "" && (state?.tensors.includes(selected) ?? false);
     setText(this.#record, selected === "" ? "Record steps" : `Record ${shortFetch(selected)}`);
     this.#record.title = selected === "" ? "Keeps what steps are computed from; select an operation to keep its values too" : `Keeps the values of ${selected}. What was recorded so far ends`;
+    this.#record.hidden = this.#back.hidden = session.isRecorded;
     this.#record.disabled = !session.isHeard || isKnown || (selected === "" && state !== null);
-    this.#forget.hidden = this.#state.hidden = state === null;
+    this.#forget.hidden = state === null || session.isRecorded;
+    this.#state.hidden = state === null;
     this.#forget.disabled = this.#replay.disabled = !session.isHeard;
-    setText(this.#state, state ? stateText(state) : "");
+    setText(this.#state, state ? (session.isRecorded ? recordedText(state) : stateText(state)) : "");
+    setText(this.#empty, session.isRecorded ? NO_VALUES : EMPTY);
     setText(this.#problem, past.problem);
     this.#problem.hidden = past.problem === "";
     this.#empty.hidden = state !== null;
@@ -111,7 +117,7 @@ class PastPanel {
     this.#slider.max = String(Math.max(0, moments.length - 1));
     this.#slider.value = String(Math.max(0, row));
     this.#slider.disabled = !isThere;
-    this.#replay.hidden = !isThere;
+    this.#replay.hidden = !isThere || this.#view.session.isRecorded;
     const moment = moments[row];
     const text = moment ? momentText(moment) : answer?.error || (answer ? "no step has run yet" : "\u2026");
     setText(this.#moment, text);
@@ -138,7 +144,7 @@ class PastPanel {
   #ask(): void {
     const { past, session } = this.#view;
     const question = past.question();
-    if (question === null || !session.isHeard) return;
+    if (question === null || !session.isAnswered) return;
     clearTimeout(this.#timer);
     const wait = this.#askedAt_ms + REFRESH_MS - performance.now();
     if (wait > 0) this.#timer = setTimeout(() => this.update(), wait);

@@ -80,6 +80,11 @@ export class SessionLink {
     return this.#isHeard && !this.#isRecorded;
   }
 
+  /** Whether questions are answered: by a kernel, or by a recording. */
+  get isAnswered(): boolean {
+    return this.#isHeard;
+  }
+
   get message(): string {
     return this.#message;
   }

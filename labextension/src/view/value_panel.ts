@@ -1,5 +1,7 @@
 /** The values of the selected operation's outputs at a stop. They are asked for while the panel is open. */
-import { questionOf, whyNone } from "../model/value_facts.js";
+import { targetOf } from "../model/debug.js";
+import { momentText } from "../model/past.js";
+import { questionOf, whyNone, whyNotRecorded } from "../model/value_facts.js";
 import type { ValueState } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
 import { button, make, OWN_KEYS, setText } from "./dom.js";
@@ -35,11 +37,33 @@ class ValuePanel {
   }
 
   update(): void {
+    if (this.#view.session.isRecorded) return this.#showRecorded();
     const { model, debug, selection, drawers, session } = this.#view;
     const question = questionOf(model, debug, selection.box);
     if (!drawers.isOpen("value") || question === null) debug.forget();
     else if (session.isHeard && !debug.isAsked(question)) session.askValues({ request_id: debug.await(question), ...question });
     if (drawers.isOpen("value")) this.#show();
+  }
+
+  /** Of a recording: the value that the selected operation had in the chosen step. */
+  #showRecorded(): void {
+    const { model, past, selection, drawers, session, stage } = this.#view;
+    if (!drawers.isOpen("value")) return;
+    const node = targetOf(model, selection.box);
+    const tensor = past.recordedOf((node?.outputs ?? []).map((_, k) => `${node?.name}:${k}`));
+    if (tensor !== null && tensor !== past.tensor) return past.chooseTensor(tensor);
+    const question = tensor === null ? null : past.question();
+    if (question !== null && session.isAnswered) session.askHistory({ request_id: past.await(question), ...question });
+    const moment = past.moments[past.row];
+    const [value, error] = tensor === null ? [null, ""] : [past.shown, past.answer?.error ?? ""];
+    setText(this.#note, tensor === null ? whyNotRecorded(past.state, node) : error);
+    this.#note.hidden = (this.#note.textContent ?? "") === "";
+    setText(this.#said, value && moment ? momentText(moment) : "");
+    this.#said.hidden = this.#said.textContent === "";
+    this.#said.className = "fs-note";
+    if (value === this.#shown || (value === null && tensor !== null && error === "")) return;
+    this.#shown = value;
+    this.#list.replaceChildren(...(value ? [valueElement(value, stage.theme)] : []));
   }
 
   #show(): void {
@@ -75,17 +99,22 @@ function replacing({ name }: ValueState): HTMLElement {
 export const valuePanel: Panel = {
   id: "value", title: "Value", region: "below", order: 90,
   make(view) {
-    const { model, store, session, debug, drawers, until } = view;
+    const { model, store, session, debug, past, drawers, until } = view;
     const panel = new ValuePanel(view);
     const update = (): void => panel.update();
     model.changed.connect(({ fresh }) => {
       // The kernel may be another one, or may not have heard the question.
       if (fresh) debug.forget();
+      if (fresh && session.isRecorded) past.chooseStep(store.step);
       update();
     }, until);
     session.changed.connect(update, until);
     debug.changed.connect(update, until);
-    store.changed.connect(({ what }) => what === "selection" && update(), until);
+    past.changed.connect(() => session.isRecorded && update(), until);
+    store.changed.connect(({ what }) => {
+      if (what === "step" && session.isRecorded) past.chooseStep(store.step);
+      if (what === "selection") update();
+    }, until);
     drawers.changed.connect((id) => id === "value" && update(), until);
     return panel.element;
   },

@@ -589,6 +589,7 @@ export interface Snapshot {
   readonly level: "graph" | "lowered" | "partitions";
   readonly silence_s: number;
   readonly trace: TraceState | null;
+  readonly history: HistoryState | null;
   readonly view: number;
   readonly kind: "snapshot";
 }
