@@ -168,7 +168,7 @@ export const COMMANDS: readonly ViewCommand[] = [
   },
   {
     id: "step-back", label: "Step back one operation", keys: [","], icon: "stepBack",
-    hint: "Compute the step again, up to the operation that ran last",
+    hint: "Compute the step again, up to the operation that ran last", isHidden: ({ session }) => session.isRecorded,
     isEnabled: (view) => isHeld(view) && view.past.state !== null,
     why: (view) => (isHeld(view) ? "steps have to be recorded first, in the panel Past" : "no step is held"), run: step("step_back"),
   },

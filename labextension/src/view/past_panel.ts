@@ -29,7 +29,6 @@ class PastPanel {
   readonly #slider = make("input", { type: "range", min: "0", step: "1", "aria-label": "Moment", "data-testid": "fs-past-slider", ...OWN_KEYS });
   readonly #moment = make("output", { "data-testid": "fs-past-moment" });
   readonly #replay = make("button", { type: "button", class: "fs-button fs-wide", ...OWN_KEYS }, "Compute again up to here");
-  readonly #back: HTMLElement;
   readonly #body: HTMLElement;
   readonly #value = make("div", { class: "fs-past-value" });
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,9 +40,8 @@ class PastPanel {
   constructor(view: ViewContext) {
     this.#view = view;
     const { drawers, until, past, session, commands } = view;
-    this.#back = commands.button("step-back");
     const head = make(
-      "div", { class: "fs-debug-head" }, this.#record, this.#tensor, this.#back, this.#forget, this.#state,
+      "div", { class: "fs-debug-head" }, this.#record, this.#tensor, commands.button("step-back"), this.#forget, this.#state,
       button("Close the past", "close", () => drawers.setOpen("past", false), until),
     );
     const line = make("div", { class: "fs-past-line" }, this.#slider, this.#moment, this.#replay);
@@ -89,7 +87,7 @@ class PastPanel {
     const isKnown = selected !== "" && (state?.tensors.includes(selected) ?? false);
     setText(this.#record, selected === "" ? "Record steps" : `Record ${shortFetch(selected)}`);
     this.#record.title = selected === "" ? "Keeps what steps are computed from; select an operation to keep its values too" : `Keeps the values of ${selected}. What was recorded so far ends`;
-    this.#record.hidden = this.#back.hidden = session.isRecorded;
+    this.#record.hidden = session.isRecorded;
     this.#record.disabled = !session.isHeard || isKnown || (selected === "" && state !== null);
     this.#forget.hidden = state === null || session.isRecorded;
     this.#state.hidden = state === null;
