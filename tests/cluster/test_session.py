@@ -1,11 +1,12 @@
 """Sessions on a cluster: the same graph, the same results, wherever its operations are."""
 
 import gc
+import os
 import threading
 
 import numpy as np
 import pytest
-from cluster_hosts import hosts_here, on, worker
+from cluster_hosts import hosts_apart, hosts_here, on, worker
 
 import flowscope as fs
 from flowscope.errors import (
@@ -280,3 +281,17 @@ def test_an_optimizer_trains_variables_on_several_workers(cluster, mode):
             assert here.run([loss, train], feed)[0] == there.run([loss, train], feed)[0]
         for a, b in zip(here.run([w, u]), there.run([w, u]), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_a_python_function_reaches_the_process_that_it_asks_for(mode):
+    offset, here = 4.0, os.getpid()
+    with hosts_apart(1) as (apart, _):
+        with on(0):
+            pid = fs.py_func(lambda: np.int64(os.getpid()), [], fs.int64)
+            moved = fs.py_func(lambda v: np.float32(v + offset), [fs.constant(1.0)], fs.float32)
+        stays = fs.py_func(lambda: np.int64(os.getpid()), [], fs.int64)
+        with fs.Session(apart, config=fs.ConfigProto(mode=mode)) as sess:
+            there, value, own = sess.run([pid, moved, stays])
+    assert (value, own) == (5.0, here) and there != here

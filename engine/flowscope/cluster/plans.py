@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from flowscope.graph.lazy import frozen
+from flowscope.ops.host.py_functions import bind_function, called_function
 from flowscope.ops.state.update_groups import BeginUpdate
 from flowscope.plan import serialization
 from flowscope.plan.crossings import keys
@@ -58,7 +59,9 @@ class Shipment:
             for p, (data, functions) in zip(self.partitions, programs, strict=True)
         ]
         functions = [f for _, found in programs for f in found]
-        packed = cloudpickle.dumps(functions) if functions else b""
+        called = [called_function(n.op) for p in self.partitions for n in p.program.walk()]
+        found = {i: f for i, f in enumerate(called) if f is not None}
+        packed = cloudpickle.dumps((functions, found)) if functions or found else b""
         facts = self.keys, [tuple(p) for p in self.peers], self.tasks, self.feeds, self.restarted
         return pickle.dumps((rows, packed, facts), pickle.HIGHEST_PROTOCOL)
 
@@ -66,12 +69,17 @@ class Shipment:
 def loads(data: bytes) -> Shipment:
     """Returns the shipment that `Shipment.dumps` has written."""
     rows, packed, (all_keys, peers, tasks, feeds, restarted) = pickle.loads(data)
-    functions: list[Callable[..., Any]] = pickle.loads(packed) if packed else []
+    functions: list[Callable[..., Any]]
+    called: dict[int, Callable[..., Any]]
+    functions, called = pickle.loads(packed) if packed else ([], {})
     partitions = []
     for device, back_end, fetched, program, count in rows:
         own, functions = functions[:count], functions[count:]
         made = serialization.loads(program, own)
         partitions.append(Partition(device, made, back_end, fetched))
+    nodes = [n for p in partitions for n in p.program.walk()]
+    for i, function in called.items():
+        bind_function(nodes[i].op, function)
     found = tuple([Peer(*p) for p in peers])
     return Shipment(tuple(partitions), all_keys, found, tasks, feeds, restarted)
 

@@ -43,6 +43,21 @@ class _Held(Held):
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
+class SentFunction:
+    """A Python function that has come from another process.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def name(self) -> str:
+        """Returns how messages call it."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+
 #: The functions by token. Ops hold them; a graph that was written and read again finds them here as
 #: long as the first one lives.
 _functions: weakref.WeakValueDictionary[str, _Held] = weakref.WeakValueDictionary()
@@ -75,12 +90,13 @@ class _Calls(Op, abstract=True, devices=("CPU",)):
     token: str
     dtypes: tuple[DType, ...]
     held: ClassVar[Held | None] = None
+    sent: ClassVar[SentFunction | None] = None
 
     def infer(self, *inputs: Spec) -> Any:
         return tuple([Spec(d, None) for d in self.dtypes])
 
     def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
-        held = _functions.get(self.token)
+        held = self.sent or _functions.get(self.token)
         if held is None:
             raise NotFoundError(
                 f"the Python function {self.token!r} is not there: it lives in the process, and as "
@@ -228,6 +244,20 @@ class HostFunc(Op, is_stateful=True, is_blocking=True, is_differentiable=False, 
         return (found,) if len(self.call.dtypes) == 1 else tuple(found)  # type: ignore[attr-defined]
 
 
+def called_function(op: Op) -> Callable[..., Any] | None:
+    """Returns the Python function that an op calls, to send it with the op; None for other ops."""
+    call = op.call if isinstance(op, HostFunc) else op
+    held = _functions.get(call.token) if isinstance(call, _Calls) else None
+    return None if held is None else held.function
+
+
+def bind_function(op: Op, function: Callable[..., Any]) -> None:
+    """Has an op that has come from another process call the function that came with it."""
+    call = op.call if isinstance(op, HostFunc) else op
+    # Not a field, as what `held` is.
+    object.__setattr__(call, "sent", SentFunction(function))
+
+
 def is_function(op: Op) -> bool:
     """Whether an op calls a Python function."""
     return isinstance(op, _Calls)
@@ -241,7 +271,7 @@ def _given(value: Any) -> Any:
     return value
 
 
-def _failure(held: _Held, error: Exception) -> OpError:
+def _failure(held: _Held | SentFunction, error: Exception) -> OpError:
     kind = next((k for e, k in _ERRORS if isinstance(error, e)), UnknownError)
     if isinstance(error, OpError):
         kind = type(error)
@@ -253,7 +283,7 @@ def _failure(held: _Held, error: Exception) -> OpError:
     return kind(f"{type(error).__name__} in {held.name()}{at}: {said}")
 
 
-def _results(held: _Held, returned: Any, wanted: tuple[DType, ...]) -> list[Any]:
+def _results(held: _Held | SentFunction, returned: Any, wanted: tuple[DType, ...]) -> list[Any]:
     if not wanted and (returned is None or (isinstance(returned, list) and not returned)):
         return []
     several = list(returned) if isinstance(returned, list | tuple) else [returned]
