@@ -183,7 +183,7 @@ class _Gradient:
     """
 
     def __init__(
-        self, held: _Held, count: int, wanted: Sequence[int], arriving: Sequence[int]
+        self, held: _Held | SentFunction, count: int, wanted: Sequence[int], arriving: Sequence[int]
     ) -> None:
         self.held, self._count, self._wanted, self._arriving = held, count, wanted, arriving
         self.__name__ = f"the gradient of {held.name()}"
@@ -292,7 +292,7 @@ def _results(held: _Held | SentFunction, returned: Any, wanted: tuple[DType, ...
     return [_converted(held, i, v, d) for i, (v, d) in enumerate(zip(several, wanted))]
 
 
-def _converted(held: _Held, index: int, value: Any, dtype: DType) -> Any:
+def _converted(held: _Held | SentFunction, index: int, value: Any, dtype: DType) -> Any:
     """Returns a result as an array of its own; a plain Python number takes the dtype that fits."""
     what = f"expected {dtype} as result {index} of {held.name()}"
     if value is None:
