@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from local_clusters import wait_until
+from random_kills import kill_at_random
 
 import flowscope as fs
 from flowscope.errors import CancelledError, FailedPreconditionError, OpError, UnavailableError
@@ -237,3 +240,12 @@ def test_nothing_stays_behind(cluster: fs.cluster.Cluster, graph: fs.Graph) -> N
         assert cluster.endpoint.open_steps() == []
         assert running(cluster, *TASKS) == 0
         assert session.run(result, {index: 0}) == 20000.0
+
+
+def test_random_kills(cluster: fs.cluster.Cluster, tmp_path: Path) -> None:
+    """Workers are killed at random points; values are restored from the last save each time.
+
+    `python tests/helpers/random_kills.py 200` does so more often.
+    """
+    took = kill_at_random(cluster, 5, random.Random(18), str(tmp_path))
+    assert max(took) < ENDS_S

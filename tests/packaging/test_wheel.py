@@ -78,11 +78,12 @@ def test_stock_install_is_the_quick_one(wheel: Path) -> None:
     needs = [Requirement(line.partition(": ")[2]) for line in lines if "Requires-Dist" in line]
     linux = {"sys_platform": "linux", "platform_machine": "x86_64", "python_version": "3.12"}
     mac = {**linux, "sys_platform": "darwin"}
-    for extra, place in itertools.product(("lab", "onednn", "threads"), (linux, mac)):
+    for extra, place in itertools.product(("cluster", "lab", "onednn", "threads"), (linux, mac)):
         of_extra = {**place, "extra": extra}
         found = {n.name for n in needs if n.marker and n.marker.evaluate(of_extra)}
-        assert ("onednn-cpu-gomp" in found) is (place is linux and extra != "threads")
-        assert ("llvmlite" in found) is (place is linux and extra != "onednn")
+        assert ("onednn-cpu-gomp" in found) is (place is linux and extra in ("lab", "onednn"))
+        assert ("llvmlite" in found) is (place is linux and extra in ("lab", "threads"))
+        assert ("distributed" in found) is (extra in ("lab", "cluster"))
 
 
 def test_runs_where_it_is_installed(installed) -> None:
