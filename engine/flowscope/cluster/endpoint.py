@@ -500,7 +500,10 @@ class Endpoint:
         small.on_failed = bulk.on_failed = control.fail
         peer.link = Link(peer.name, small, peer.bulk, self._steps, self._flusher)
         with self._lock:
-            old = self._peers.get(peer.name)
+            old = self._peers.pop(peer.name, None)
+        if old is not None:  # its steps end before this one begins others
+            self._lose(old, ConnectionResetError(f"{peer.name} was started again"))
+        with self._lock:
             if self._is_closed:
                 peer.close()
                 return
@@ -508,8 +511,6 @@ class Endpoint:
             self._links[peer.name] = peer.link
             if last is not None:  # whoever hears it finds the peer here
                 last.write(ACCEPTED)
-        if old is not None:
-            self._lose(old, ConnectionResetError(f"{peer.name} was started again"))
         peer.bulk.start()
         peer.control.start()
 
