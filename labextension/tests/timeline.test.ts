@@ -51,10 +51,12 @@ test("loops hold their iterations, and these what ran in them", () => {
 });
 
 test("what goes from one device to another tells bytes and bytes a second, in a lane between the two", () => {
-  const recording = recorded([[0, 0, -1, 0, 0, 10]], [{ name: "y/to_GPU:1", type: "Transfer", nbytes: 65536 }]);
+  const recording = recorded([[0, 0, -1, 0, 0, 10]], [{ name: "y/to_GPU:1", type: "Transfer", nbytes: 65536 }], { lanes: [{ name: "", kind: "transfer" }] });
   const [row] = rowsOf(recording);
   assert.ok(row);
   assert.deepEqual(sliceCard(recording, row.slices, 0, 0, 0).lines.map(plain)[1], "65.5 kB, 6 550 MB/s");
+  const waits = recorded([[0, 0, -1, 0, 0, 10]], [{ nbytes: 65536 }]);
+  assert.ok(!sliceCard(waits, row.slices, 0, 0, 0).lines.some((line) => line.includes("MB/s")), "a Recv that waits");
   assert.equal(plain(sentText(4, 0)), "4 B");
   const device = (name: string): string => `/job:localhost/replica:0/task:0/device:${name}`;
   assert.equal(laneName(`${device("GPU:0")} \u2192 ${device("CPU:0")}`), "GPU:0 \u2192 CPU:0");

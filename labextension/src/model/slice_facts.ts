@@ -32,10 +32,12 @@ function oneCard({ nodes, spans, frames, lanes, step }: Recording, slices: Slice
   if (span < 0) return { title: iteration ?? "", lines: [time, begin] };
   const node = nodes[spans.node[span] ?? -1];
   const count = spans.stands_for[span] ?? 1;
+  // In a device's own lane it is a Send, or a Recv that waits: no time of the way.
+  const isSent = lanes[spans.lane[span] ?? -1]?.kind === "transfer";
   if (count > 1) return { title: `${plural(count, "slice")}, too narrow to be told apart`, lines: [time, begin, "zoom in to see them"] };
   return {
     title: node?.name ?? lanes[spans.lane[span] ?? -1]?.name ?? "", lines: [
-      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), ...(node?.bytes ? [sentText(node.bytes, end_ns - begin_ns)] : []), time, begin,
+      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), ...(node?.bytes && isSent ? [sentText(node.bytes, end_ns - begin_ns)] : []), time, begin,
       ...(iteration ? [iteration] : []), ...(spans.isCritical[span] ? ["on the critical path"] : []),
     ],
   };

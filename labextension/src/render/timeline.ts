@@ -142,7 +142,7 @@ export class TimelinePainter {
       if (selected !== null || picture.chosen !== null) this.#mark(picture, row.slices, first, last, x, y, w, h, theme);
       if (w >= LEAST_LABEL_PX) {
         ctx.fillStyle = isIteration ? theme.text : inkOf(kind, share, theme);
-        const bytes = isMerged ? null : (recording.nodes[recording.spans.node[span] ?? -1]?.bytes ?? null);
+        const bytes = isMerged || kind !== "transfer" ? null : (recording.nodes[recording.spans.node[span] ?? -1]?.bytes ?? null);
         const sent = bytes === null ? "" : `, ${sentText(bytes, (row.slices.end_ns[first] ?? 0) - (row.slices.begin_ns[first] ?? 0))}`;
         this.#text(isMerged ? `${whole(last - first + 1)} ops` : nameOf(recording, row.slices, first) + sent, x + 4, y + h / 2, w - 8, 11, theme);
       }
