@@ -141,3 +141,10 @@ test("a node stands for its own operation", () => {
   assert.equal(opOfNode({ ...node, name: "made/by/planning" }, (id) => names.get(id)), 1);
   assert.equal(opOfNode({ ...node, bytes: null, ops: [9] }, (id) => names.get(id)), null);
 });
+
+test("lanes of other processes name the worker, and how wrong its clock may be", () => {
+  const task = "/job:worker/replica:0/task:1";
+  assert.equal(laneName("/job:localhost/replica:0/task:0/device:CPU:1"), "CPU:1");
+  assert.equal(laneName(`${task}/device:CPU:0 \u00b1 41 \u00b5s`), "worker 1 \u00b1 41 \u00b5s");
+  assert.equal(laneName(`/job:client/replica:0/task:0/device:CPU:0 \u2192 ${task}/device:GPU:0`), "this notebook \u2192 GPU:0 of worker 1");
+});

@@ -1,4 +1,5 @@
 /** Draws a timeline on a canvas: ruler, lanes, gaps and the memory curve. Only what is seen is looked at. */
+import { deviceText } from "../model/cluster.js";
 import { ROW_PX, see, SeenRow, tickStep, type PlacedLane, type PlacedRow, type TimeWindow } from "../layout/timeline.js";
 import { bytesText } from "../model/running.js";
 import { duration, whole } from "../model/figures.js";
@@ -393,9 +394,13 @@ export function nameOf({ nodes, spans, lanes }: Recording, slices: Slices, at: n
   return node ? node.name.replace(/^.*\/(?=[^/])/, "") : (lanes[spans.lane[span] ?? -1]?.name ?? "");
 }
 
-/** "CPU:0" of a device's whole name, and "CPU:0 \u2192 CPU:1" of what goes from one to another. */
+/** "CPU:0" of a device's whole name, "worker 1" of that of another process, and "CPU:0 \u2192 CPU:1" of what goes from one to another. */
 export function laneName(name: string): string {
-  return name.split(" \u2192 ").map((device) => device.replace(/^.*\bdevice:/, "")).join(" \u2192 ");
+  return name.split(" \u2192 ").map((end) => {
+    // Behind the name of another process' device stands how wrong its clock may be.
+    const [, device, more] = /^(\/job:(?!localhost)\S+)(.*)$/.exec(end) ?? [];
+    return device === undefined ? end.replace(/^.*\bdevice:/, "") : `${deviceText(device)}${more ?? ""}`;
+  }).join(" \u2192 ");
 }
 
 /** Height that the memory curve takes, where there is one. */
