@@ -31,7 +31,7 @@ def test_workers_are_tasks(cluster: fs.cluster.Cluster) -> None:
         assert task.memory_limit > 0
         assert cluster.health(task.name) == ("ok", "")
     assert len({task.incarnation for task in cluster.tasks}) == 3
-    assert repr(cluster) == f"<fs.cluster.Cluster {cluster.target}: 3 worker>"
+    assert repr(cluster) == f"<fs.cluster.Cluster {cluster.target}: 3 tasks of /job:worker>"
 
 
 def test_session_on_a_cluster(cluster: fs.cluster.Cluster, graph: fs.Graph) -> None:

@@ -25,7 +25,7 @@ if __name__ == "__main__":
 from local_clusters import local_cluster, wait_until
 
 import flowscope as fs
-from flowscope.cluster.tasks import task_name
+from flowscope.cluster.tasks import Task, task_name
 from flowscope.errors import AbortedError, FailedPreconditionError, UnavailableError
 
 WORKERS = 3
@@ -67,18 +67,24 @@ def kill_at_random(
         for _ in range(kills):
             path = saver.save(session, Path(folder) / "model")
             saved = float(session.run(count))
-            took.append(_killed_step(cluster, session, step, draw))
-            wait_until(lambda: len(cluster.tasks) == WORKERS)
+            victim, seconds = _killed_step(cluster, session, step, draw)
+            took.append(seconds)
+            wait_until(lambda: _is_whole_again(cluster, victim))  # noqa: B023
             saver.restore(session, path)
             assert float(session.run(count)) == saved
             assert float(session.run(step)) == saved + 100.0
     return took
 
 
+def _is_whole_again(cluster: fs.cluster.Cluster, victim: Task) -> bool:
+    """Whether all tasks are there, and the killed one in another life."""
+    return len(cluster.tasks) == WORKERS and victim not in cluster.tasks
+
+
 def _killed_step(
     cluster: fs.cluster.Cluster, session: fs.Session, step: Any, draw: random.Random
-) -> float:
-    """Runs steps until one has met a kill; returns for how long it went on after it."""
+) -> tuple[Task, float]:
+    """Runs steps until one has met a kill; returns who, and for how long it went on after it."""
     victim = draw.choice(cluster.tasks)
     killed: list[float] = []
 
@@ -95,7 +101,7 @@ def _killed_step(
         ended = time.monotonic() - killed[0]
     timer.join()
     assert ended < ENDS_S, f"the step ended {ended:.2f} s after {victim.name} was killed"
-    return ended
+    return victim, ended
 
 
 def main() -> None:

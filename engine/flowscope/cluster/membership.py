@@ -24,6 +24,7 @@ from flowscope.cluster.status import ClusterStatus
 from flowscope.cluster.tasks import Task
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import NotFoundError, OpError, UnavailableError
+from flowscope.graph.summary import counted
 from flowscope.runtime.engine import Engine, current
 
 if TYPE_CHECKING:
@@ -225,8 +226,8 @@ class Cluster:
         jobs: dict[str, int] = {}
         for task in self.tasks:
             jobs[task.job] = jobs.get(task.job, 0) + 1
-        counted = ", ".join(f"{n} {job}" for job, n in jobs.items()) or "no tasks"
-        return f"<fs.cluster.Cluster {self.target}: {counted}>"
+        found = ", ".join(f"{counted(n, 'task')} of /job:{job}" for job, n in jobs.items())
+        return f"<fs.cluster.Cluster {self.target}: {found or 'no tasks'}>"
 
     # -- who comes and goes -----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psutil
@@ -19,9 +20,23 @@ from flowscope.cluster.host import Host
 from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
 from flowscope.cluster.tasks import DeviceInfo, Task, task_name
 from flowscope.cluster.tls import TLSContexts
-from flowscope.errors import FailedPreconditionError
+from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
+
+#: So often, and so many seconds apart, a worker asks that the scheduler does not know yet.
+_TRIES = 100
+_AGAIN_S = 0.1
+
+
+async def _answer(ask: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
+    """Returns the registry's answer; asks again while the scheduler does not know the worker."""
+    for _ in range(_TRIES):
+        try:
+            return await ask(**arguments)
+        except UnavailableError:
+            await asyncio.sleep(_AGAIN_S)
+    return await ask(**arguments)
 
 
 class HostPlugin(WorkerPlugin):
@@ -50,8 +65,10 @@ class HostPlugin(WorkerPlugin):
                 f"the worker at {worker.address} has flowscope {flowscope.__version__}, and this "
                 f"cluster has {self._version}: install the same version there"
             )
-        entered = await worker.scheduler.flowscope_enter(
-            address=worker.address, version=flowscope.__version__
+        entered = await _answer(
+            worker.scheduler.flowscope_enter,
+            address=worker.address,
+            version=flowscope.__version__,
         )
         name = task_name(entered["job"], entered["index"])
         tls = tls_contexts(worker.security, "worker") if is_sealed(worker.address) else None
@@ -60,7 +77,8 @@ class HostPlugin(WorkerPlugin):
         )
         worker.metrics[HELD_METRIC] = self._held_bytes
         worker.metrics[STEPS_METRIC] = self._steps
-        await worker.scheduler.flowscope_ready(host=self._task(worker, entered).told())
+        host = self._task(worker, entered).told()
+        await _answer(worker.scheduler.flowscope_ready, host=host)
 
     async def teardown(self, worker: Any) -> None:
         """Ends the host."""

@@ -93,10 +93,15 @@ class Registry(SchedulerPlugin):
         return {"job": job, "index": index, "secret": self._secret, "worker": str(worker.name)}
 
     def ready(self, host: dict[str, Any]) -> None:
-        """Takes what a host tells that can be connected with."""
-        if host["dask_address"] not in self._scheduler.workers:
-            return
-        self._hosts[host["dask_address"]] = host
+        """Takes what a host tells that can be connected with.
+
+        Raises:
+            UnavailableError: if the scheduler does not know its worker.
+        """
+        address = host["dask_address"]
+        if address not in self._scheduler.workers:
+            raise UnavailableError(f"the scheduler does not know a worker at {address}")
+        self._hosts[address] = host
         self._scheduler.log_event(NAME, {"event": "ready", "task": host["name"], "host": host})
 
     def _check(self, who: str, version: str) -> None:
