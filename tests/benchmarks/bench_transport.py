@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
-from flowscope.cluster.endpoint import Endpoint
-from flowscope.cluster.tls import TLSContexts
+from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.tls import TLSContexts
 
 ONE, OTHER = (f"/job:worker/replica:0/task:{i}" for i in range(2))
 A, B = (f"{p}/device:CPU:0" for p in (ONE, OTHER))

@@ -14,7 +14,7 @@ from process_channels import (
     until,
 )
 
-from flowscope.cluster.channel import KeyTable, StepId
+from flowscope.cluster.transport.channel import KeyTable, StepId
 from flowscope.errors import AbortedError, UnavailableError
 from flowscope.runtime.rendezvous import DEAD
 

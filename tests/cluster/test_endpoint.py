@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from process_channels import FreeGate
 
-from flowscope.cluster.channel import KeyTable, StepId
-from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.transport.channel import KeyTable, StepId
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.errors import (
     DeadlineExceededError,
     InternalError,
@@ -192,6 +192,16 @@ def test_the_first_of_several_answers_is_seen_while_others_run(pair):
     assert not runs[0].is_done and runs[1].result()[0] == {"n": 1}
     go_on.set()
     assert runs[0].wait(FreeGate())[0] == {"n": 0}
+
+
+def test_a_connection_that_closes_does_not_hide_other_answers(pair):
+    a, b = pair
+    go_on = threading.Event()
+    b.on_run = lambda peer, header, values: (header["n"] or go_on.wait(10)) and (header, [])
+    runs = [a.start_run(B, {"n": n}, []) for n in range(2)]
+    runs[0]._carrier.connection._socket.close()  # as where its peer is lost at this moment
+    assert a.first_done(runs, FreeGate()) is runs[1]
+    go_on.set()
 
 
 def test_a_peer_that_goes_ends_runs_and_is_told_once(pair):

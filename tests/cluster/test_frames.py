@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from process_channels import RECEIVER, SENDER, by_device
 
-from flowscope.cluster.boxes import InBox
-from flowscope.cluster.channel import StepId
-from flowscope.cluster.frames import (
+from flowscope.cluster.transport.boxes import InBox
+from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.frames import (
     address,
     large_frame,
     number_frame,
@@ -16,10 +16,10 @@ from flowscope.cluster.frames import (
     step_bytes,
     value_frame,
 )
-from flowscope.cluster.links import Link
-from flowscope.cluster.messages import MessageReader, packed
-from flowscope.cluster.steps import Steps
-from flowscope.cluster.values import decoded, encoded
+from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.messages import MessageReader, packed
+from flowscope.cluster.transport.steps import Steps
+from flowscope.cluster.transport.values import decoded, encoded
 from flowscope.errors import InvalidArgumentError, OpError
 
 KEYS = [f"{SENDER}/device:CPU:0;{RECEIVER}/device:CPU:0;x:{i}" for i in range(3)]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from process_channels import RECEIVER, SENDER, FreeGate, by_device, until
 
-from flowscope.cluster.channel import StepId
-from flowscope.cluster.endpoint import Endpoint
-from flowscope.cluster.tls import TLSContexts
+from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.errors import AbortedError, UnavailableError
 
 A, B = (f"{p}/device:CPU:0" for p in (SENDER, RECEIVER))
@@ -153,8 +153,8 @@ def _receive(channel, result):
 CHILD = """
 import sys, time, threading
 import numpy as np
-from flowscope.cluster.endpoint import Endpoint
-from flowscope.cluster.channel import StepId
+from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.channel import StepId
 from process_channels import RECEIVER, FreeGate, by_device
 one = Endpoint(RECEIVER, 1, b"secret")
 def run(peer, header, values):

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.reports import clock, clock_report, status_report
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import UnavailableError
 from flowscope.runtime.queue_state import QueueState

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
 import flowscope as fs
-from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.hosted import HostedSteps
 from flowscope.cluster.reports import clock_report, status_report
 from flowscope.cluster.session import CLIENT_TASK, ClusterSession
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.local_devices import local_devices

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
-from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.runtime.rendezvous import Pending
 
 

@@ -9,12 +9,12 @@ import contextlib
 import os
 from typing import Any
 
-from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.handlers import register
 from flowscope.cluster.hosted import HostedSteps
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.state import ClientContainers
-from flowscope.cluster.tls import TLSContexts
+from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.errors import OpError, UnimplementedError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.cluster import failures
-from flowscope.cluster.channel import StepId
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.hosted_step import HostedStep
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import loads
+from flowscope.cluster.transport.channel import StepId
 from flowscope.errors import FailedPreconditionError
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.queue_state import QueueState

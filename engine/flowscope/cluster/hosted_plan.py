@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from flowscope.cluster.channel import KeyTable
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import Shipment, shares_updates
+from flowscope.cluster.transport.channel import KeyTable
 from flowscope.errors import InternalError
 from flowscope.ops.state.locks import MutexHandle
 from flowscope.ops.state.queue_ops import FIFOQueueHandle

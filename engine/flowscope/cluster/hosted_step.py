@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.cluster.channel import ProcessChannel, StepId
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.owners import HostOwner
+from flowscope.cluster.transport.channel import ProcessChannel, StepId
 from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.runtime.blas import one_thread

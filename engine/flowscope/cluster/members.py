@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from flowscope.cluster.tls import TLSContexts
+from flowscope.cluster.transport.tls import TLSContexts
 
 if TYPE_CHECKING:
     from flowscope.runtime.config import ConfigProto

@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.health import Heartbeat
 from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
 from flowscope.cluster.status import ClusterStatus
 from flowscope.cluster.tasks import Task
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import NotFoundError, OpError, UnavailableError
 from flowscope.graph.summary import counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableSet, Sequence
 from typing import Any, Protocol
 
-from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.watching import ClusterWatch
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine

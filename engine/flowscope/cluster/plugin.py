@@ -19,7 +19,7 @@ import flowscope
 from flowscope.cluster.host import Host
 from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
 from flowscope.cluster.tasks import DeviceInfo, Task, task_name
-from flowscope.cluster.tls import TLSContexts
+from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device

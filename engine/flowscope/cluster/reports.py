@@ -8,8 +8,8 @@ from typing import Any
 
 import psutil
 
-from flowscope.cluster.channel import StepId
-from flowscope.cluster.endpoint import Endpoint
+from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.runtime.queue_state import QueueState
 
 

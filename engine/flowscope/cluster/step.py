@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
-from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.plans import Peer, Shipment, keys_of, shares_updates, stripped
+from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.waits import explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
@@ -36,8 +36,8 @@ from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
 from flowscope.runtime.split import DerivedError, SplitStep
 
 if TYPE_CHECKING:
-    from flowscope.cluster.runs import PendingRun
     from flowscope.cluster.session import ClusterSession
+    from flowscope.cluster.transport.runs import PendingRun
 
 #: So long a task may take to end a step that has failed elsewhere.
 _ENDS_S = 2.0

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from flowscope.cluster.clocks import ClockOffset, ClockSample
-from flowscope.cluster.endpoint import Endpoint
 from flowscope.cluster.reports import clock
 from flowscope.cluster.status import ClusterStatus, Health, QueueFill, WaitStatus, WorkerStatus
+from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.waits import findings, joined, wait_of
 from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen

@@ -18,20 +18,20 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from flowscope.cluster.bulk import Bulk
-from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
-from flowscope.cluster.connections import Connection
-from flowscope.cluster.control import Control, OnCall
-from flowscope.cluster.counters import Counters, PeerCounters
-from flowscope.cluster.flusher import Flusher
-from flowscope.cluster.handshake import ACCEPTED, Hello, Talk, introduce, meet, refuse
-from flowscope.cluster.links import Link
-from flowscope.cluster.poller import Poller
-from flowscope.cluster.runs import OnRun, PendingRun, RunConnection, first_done, serve
-from flowscope.cluster.sender import Sender
-from flowscope.cluster.steps import Steps
-from flowscope.cluster.switch_interval import ShortSwitches
-from flowscope.cluster.tls import Tls, TLSContexts
+from flowscope.cluster.transport.bulk import Bulk
+from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.transport.connections import Connection
+from flowscope.cluster.transport.control import Control, OnCall
+from flowscope.cluster.transport.counters import Counters, PeerCounters
+from flowscope.cluster.transport.flusher import Flusher
+from flowscope.cluster.transport.handshake import ACCEPTED, Hello, Talk, introduce, meet, refuse
+from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.poller import Poller
+from flowscope.cluster.transport.runs import OnRun, PendingRun, RunConnection, first_done, serve
+from flowscope.cluster.transport.sender import Sender
+from flowscope.cluster.transport.steps import Steps
+from flowscope.cluster.transport.switch_interval import ShortSwitches
+from flowscope.cluster.transport.tls import Tls, TLSContexts
 from flowscope.errors import (
     FailedPreconditionError,
     OpError,

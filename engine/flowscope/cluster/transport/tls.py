@@ -11,7 +11,7 @@ import ssl
 import threading
 from collections.abc import Sequence
 
-from flowscope.cluster.values import Data
+from flowscope.cluster.transport.values import Data
 from flowscope.graph.lazy import frozen
 
 _RECORD_BYTES = 1 << 14

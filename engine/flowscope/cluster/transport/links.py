@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flowscope.cluster.connections import Connection
-from flowscope.cluster.frames import (
+from flowscope.cluster.transport.connections import Connection
+from flowscope.cluster.transport.frames import (
     ADDRESS,
     HEAD,
     MOST_BYTES,
@@ -28,13 +28,13 @@ from flowscope.cluster.frames import (
     read_number,
     read_scalar,
 )
-from flowscope.cluster.runs import BRIEF_S
+from flowscope.cluster.transport.runs import BRIEF_S
 from flowscope.errors import DataLossError, OpError
 from flowscope.runtime.rendezvous import WaitingGate
 
 if TYPE_CHECKING:
-    from flowscope.cluster.bulk import Bulk
-    from flowscope.cluster.flusher import Flusher
+    from flowscope.cluster.transport.bulk import Bulk
+    from flowscope.cluster.transport.flusher import Flusher
 
 #: A frame is written at once if the last one was written so long ago.
 _REST_S = 0.0002

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgpack
 
-from flowscope.cluster.values import Data, decoded, empty, encoded, is_string
+from flowscope.cluster.transport.values import Data, decoded, empty, encoded, is_string
 from flowscope.errors import DataLossError, InvalidArgumentError, OpError
 from flowscope.graph.dtypes import uint8
 

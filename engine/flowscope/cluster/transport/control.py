@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.cluster.connections import Connection
-from flowscope.cluster.messages import MessageReader, packed
+from flowscope.cluster.transport.connections import Connection
+from flowscope.cluster.transport.messages import MessageReader, packed
 from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
 
 #: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say.

@@ -11,10 +11,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from flowscope.cluster.boxes import InBox, OutBox, TaggedInBox, TaggedOutBox
-from flowscope.cluster.bulk import Offer
-from flowscope.cluster.channel import KeyTable, ProcessChannel, StepId
-from flowscope.cluster.frames import (
+from flowscope.cluster.transport.boxes import InBox, OutBox, TaggedInBox, TaggedOutBox
+from flowscope.cluster.transport.bulk import Offer
+from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.transport.frames import (
     ARRAY,
     LARGE,
     READ,
@@ -29,7 +29,7 @@ from flowscope.cluster.frames import (
     read_tag,
     step_bytes,
 )
-from flowscope.cluster.links import Link
+from flowscope.cluster.transport.links import Link
 from flowscope.errors import DataLossError, UnavailableError
 
 #: So many steps that have ended are remembered.

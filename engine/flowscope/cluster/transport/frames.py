@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.cluster.values import DEAD_CODE, Shape, decoded, numpy_dtype
+from flowscope.cluster.transport.values import DEAD_CODE, Shape, decoded, numpy_dtype
 from flowscope.errors import DataLossError
 from flowscope.runtime.rendezvous import Tag
 

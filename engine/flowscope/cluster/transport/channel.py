@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flowscope.cluster.boxes import InBox, OutBox, TaggedInBox, TaggedOutBox
-from flowscope.cluster.frames import address, step_bytes
+from flowscope.cluster.transport.boxes import InBox, OutBox, TaggedInBox, TaggedOutBox
+from flowscope.cluster.transport.frames import address, step_bytes
 from flowscope.runtime.rendezvous import Mailbox, Rendezvous, TaggedMailbox
 
 if TYPE_CHECKING:
-    from flowscope.cluster.steps import Steps
+    from flowscope.cluster.transport.steps import Steps
 
 
 class StepId(NamedTuple):

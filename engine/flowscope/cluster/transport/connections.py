@@ -14,10 +14,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from flowscope.cluster.poller import Poller
-from flowscope.cluster.sender import Sender
-from flowscope.cluster.tls import Tls
-from flowscope.cluster.values import Data
+from flowscope.cluster.transport.poller import Poller
+from flowscope.cluster.transport.sender import Sender
+from flowscope.cluster.transport.tls import Tls
+from flowscope.cluster.transport.values import Data
 
 #: As many bytes are taken from the kernel at once; a record of TLS has 16 kB.
 _READ_BYTES = 1 << 18

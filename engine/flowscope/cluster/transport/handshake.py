@@ -19,7 +19,7 @@ from typing import Any
 
 import msgpack
 
-from flowscope.cluster.tls import Tls
+from flowscope.cluster.transport.tls import Tls
 from flowscope.errors import (
     FailedPreconditionError,
     OpError,

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.cluster.bulk import Offer
-from flowscope.cluster.frames import (
+from flowscope.cluster.transport.bulk import Offer
+from flowscope.cluster.transport.frames import (
     READ,
     SMALL_BYTES,
     WINDOW,
@@ -27,8 +27,8 @@ from flowscope.cluster.frames import (
     scalar_head,
     value_frame,
 )
-from flowscope.cluster.links import Link
-from flowscope.cluster.values import encoded
+from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.values import encoded
 from flowscope.plan.locations import Here
 from flowscope.runtime.rendezvous import (
     Finish,

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.cluster.connections import Connection
-from flowscope.cluster.messages import Message, MessageReader, packed
+from flowscope.cluster.transport.connections import Connection
+from flowscope.cluster.transport.messages import Message, MessageReader, packed
 from flowscope.errors import InternalError, OpError, UnavailableError
 from flowscope.plan.locations import Here
 from flowscope.runtime.rendezvous import Waiter, WaitingGate
@@ -246,13 +246,13 @@ def _read_briefly(runs: Sequence[PendingRun], gate: WaitingGate | None) -> None:
             pass  # an array comes in pieces
         return
     if _done(runs) is None:
-        poll = select.poll()
+        poll, open_runs = select.poll(), dict[int, PendingRun]()
         for run in runs:
-            poll.register(run.fileno(), select.POLLIN)
-        ready = {fd for fd, _ in poll.poll(BRIEF_S * 1000)}
-        for run in runs:
-            if run.fileno() in ready:
-                run.read(socket.MSG_DONTWAIT)
+            if (fd := run.fileno()) >= 0:  # its peer may have been lost just now
+                open_runs[fd] = run
+                poll.register(fd, select.POLLIN)
+        for fd, _ in poll.poll(BRIEF_S * 1000) if open_runs else ():
+            open_runs[fd].read(socket.MSG_DONTWAIT)
 
 
 __all__ = ["BRIEF_S", "OnRun", "PendingRun", "RunConnection", "first_done", "read_some", "serve"]

@@ -1,0 +1,5 @@
+"""How processes of a cluster reach each other: sockets, frames, channels; nothing of Dask or steps.
+
+`endpoint` is what others use of it. `connections` and `links` carry bytes, `frames`, `messages` and
+`values` say what they mean, and `channel` and `boxes` are the rendezvous of a step.
+"""
