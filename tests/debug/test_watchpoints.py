@@ -178,3 +178,56 @@ def test_one_that_is_refused_takes_no_number(sess):
     with pytest.raises(REFUSED):
         sess.debug.break_before("c", hits=-1)
     assert sess.debug.break_before("c").number == 1
+
+
+MAKERS = (
+    lambda v, w: v @ w,
+    lambda v, w: v * v,
+    lambda v, w: v + w,
+    lambda v, w: fs.exp(v),
+    lambda v, w: fs.add_n([v, w]),
+    lambda v, w: v - fs.reduce_sum(v, 0),
+    lambda v, w: v / w,
+    lambda v, w: fs.sqrt(v),
+    lambda v, w: fs.tanh(v) * 30.0,
+    lambda v, w: fs.transpose(v) - 1.0,
+    lambda v, w: fs.concat([v[1:], v[:1]], 0),
+)
+
+
+def named(seed, mode, watch):
+    """Returns which operation of a random chain is held for what is not finite, and where."""
+    random = np.random.default_rng(seed)
+    with fs.Graph().as_default():
+        w = fs.placeholder(fs.float32, [8, 8])
+        chosen = random.choice(len(MAKERS), 12)
+
+        def body(i, v):
+            for k in chosen[4:]:
+                v = MAKERS[k](v, w)
+            return i + 1, v
+
+        v = w
+        for k in chosen[:4]:
+            v = MAKERS[k](v, w)
+        y = fs.while_loop(lambda i, v: i < 6, body, [0, v])[1]
+        fed = (random.standard_normal((8, 8)) * 10 + 2).astype("f")
+        found = None
+        with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+            point = watch(sess)
+            try:
+                sess.run(y, {w: fed})
+            except REFUSED:
+                found = point.found.op.name, point.found.iterations
+    return found
+
+
+@pytest.mark.parametrize("seed", [pytest.param(i, marks=pytest.mark.slow) for i in range(40)])
+@pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
+def test_the_first_that_made_one_is_named_in_every_mode(seed):
+    def all_values(sess):
+        return sess.debug.watch(when=lambda value: not np.isfinite(value).all())
+
+    first = named(seed, "op", all_values)
+    for mode in ("compiled", "op", "tokens"):
+        assert named(seed, mode, lambda sess: sess.debug.watch()) == first

@@ -146,13 +146,7 @@ class Breakpoint:
         wanted = self.conditions
         iteration = wanted.iteration
         if isinstance(iteration, int) and wanted.when is None and wanted.step is None:
-
-            def quick(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
-                if counts and counts[-1] != iteration:
-                    return False
-                return self._is_met(run, counts, values)
-
-            return quick
+            return IterationTest(self._is_met, iteration)
         return self._is_met
 
     def _is_met(self, run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
@@ -194,6 +188,26 @@ class Breakpoint:
         return text + ("" if self.is_enabled else ", disabled") + f", {self.hits} hits>"
 
 
+class IterationTest:
+    """Asks a test in one iteration of the innermost loop.
+
+    Attributes:
+        iteration: The iteration; code that is in a loop may ask in no other one.
+    """
+
+    __slots__ = ("_test", "iteration")
+
+    def __init__(self, test: BreakTest, iteration: int) -> None:
+        self._test = test
+        self.iteration = iteration
+
+    def __call__(self, run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> object:
+        """Returns what the test does, if it is asked."""
+        if counts and counts[-1] != self.iteration:
+            return False
+        return self._test(run, counts, values)
+
+
 def joined(tests: Sequence[BreakTest]) -> BreakTest:
     """Returns what asks several breakpoints: all of them, for each counts its hits."""
     if len(tests) == 1:
@@ -206,4 +220,4 @@ def joined(tests: Sequence[BreakTest]) -> BreakTest:
     return test
 
 
-__all__ = ["Breakpoint", "Conditions", "conditions", "joined"]
+__all__ = ["Breakpoint", "Conditions", "IterationTest", "conditions", "joined"]

@@ -14,7 +14,7 @@ from flowscope.debug.history import History
 from flowscope.debug.replay import Replay
 from flowscope.debug.stops import Debugged, Stop, tensor_of
 from flowscope.debug.targets import Places, Standing, target
-from flowscope.debug.watchpoints import Watchpoint
+from flowscope.debug.watchpoints import FlagTest, Watchpoint
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_thread
 from flowscope.graph.operation import Operation, Tensor
@@ -224,8 +224,13 @@ class Debugger:
         if not watches:
             return BreakTests(before, after)
         flag = self._flag if any(w.conditions.when is None for w in watches) else None
-        fed = partial(_finds_fed, watches)
-        return BreakTests(before, after, flag, fed)
+        fed = partial(_finds_fed, self.flagged, watches)
+        guards = {
+            n: self.flagged
+            for n, t in sides[1].items()
+            if all(isinstance(one, FlagTest) and one.is_small for one in t)
+        }
+        return BreakTests(before, after, flag, guards, fed)
 
     def _flag(self, kind: str, flag: int) -> None:
         """Notes that NumPy has flagged a floating-point error on this thread."""
@@ -410,8 +415,10 @@ class Debugger:
         return "\n".join([*lines, *map(repr, self._breakpoints)])
 
 
-def _finds_fed(watches: Sequence[Watchpoint], step: Step) -> bool:
-    """Whether a step that begins is fed what a watchpoint holds it for."""
+def _finds_fed(flagged: set[int], watches: Sequence[Watchpoint], step: Step) -> bool:
+    """Whether a step that begins is fed what a watchpoint holds it for; its flags are new."""
+    if step.outer is None or step.outer.thread != step.thread:
+        flagged.discard(step.thread)
     return any(w.finds_fed(step) for w in watches)
 
 

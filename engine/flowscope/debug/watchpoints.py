@@ -23,9 +23,14 @@ from flowscope.debug.breakpoints import Breakpoint, Conditions, When
 from flowscope.debug.targets import Target
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
-from flowscope.graph.current_step import current_step, current_thread
+from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.graph.shapes import size_of
+from flowscope.ops.kernels.sharing import WORTH
+from flowscope.ops.linalg.products import MatMul
+from flowscope.ops.math.arithmetic import AddN
+from flowscope.ops.math.reductions import Sum
 from flowscope.plan.breakpoints import BreakTest
 from flowscope.plan.codegen.buffer_reuse import out_template
 from flowscope.plan.codegen.parallel_for import LARGE
@@ -44,7 +49,7 @@ _HARMLESS = frozenset(
     Relu ReluGrad Relu6 Maximum Minimum Max Min MaxPool MaxPoolGrad Sign Round Rint Floor Ceil Abs
     Neg Tanh Sigmoid Sin Cos OneHot Fill ZerosLike OnesLike Tile Reverse ReverseV2 Transpose
     Split SplitV SplitEven StridedSlice Slice Reshape BroadcastTo Identity StopGradient Placeholder
-    RandomUniform TransposedCopy Part Shape Range
+    RandomUniform GatherArray StridedSliceGrad TransposedCopy Part Shape Range
     """.split()  # noqa: SIM905
 )
 
@@ -170,15 +175,7 @@ class Watchpoint(Breakpoint):
 
         if self.conditions.when is not None or not _has_flags(node):
             return test
-        flagged = self._debugger.flagged
-
-        def quick(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
-            if not flagged and type(values[0]) is np.ndarray and values[0].size < LARGE:
-                return False
-            flagged.discard(current_thread())
-            return test(run, counts, values)
-
-        return quick
+        return FlagTest(test, self._debugger.flagged, _is_small_array(node))
 
     def _is_violated(
         self,
@@ -211,22 +208,89 @@ class Watchpoint(Breakpoint):
         return f"<Watchpoint {self.number} {what}, of {of}{found}>"
 
 
+class FlagTest:
+    """Asks a test only where a flag was raised, or an array is so large that several threads work.
+
+    A flag does not tell which operation has raised it: inside of an update group, several have run
+    before anything is asked. So it stays until the step ends.
+
+    Args:
+        test: The test.
+        flagged: The threads on which a flag was raised.
+        is_small: Whether it is known that a value is an array, and a small one: nothing has to be
+            asked then without a flag.
+    """
+
+    __slots__ = ("_flagged", "_test", "is_small")
+
+    def __init__(self, test: BreakTest, flagged: set[int], is_small: bool) -> None:
+        self._test = test
+        self._flagged = flagged
+        self.is_small = is_small
+
+    def __call__(self, run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> object:
+        """Returns what the test does, if it is asked."""
+        flagged = self._flagged
+        if not flagged and type(values[0]) is np.ndarray and values[0].size < LARGE:
+            return False
+        return self._test(run, counts, values)
+
+
+def _is_small_array(node: Node) -> bool:
+    """Whether an output is known to be an array that one thread computes.
+
+    Those of rank 0 may be numbers of Python's, which raise no flags.
+    """
+    shape = node.outputs[0].spec.shape
+    return shape not in (None, ()) and (size_of(shape) or LARGE) < LARGE
+
+
 def _has_flags(node: Node) -> bool:
     """Whether NumPy raises a flag on the step's thread where a node makes what is not finite.
 
-    So it is with ufuncs of its own floats, which templates are written with; not in kernels, which
-    may use libraries and threads, and may have the flags ignored.
+    So it is with ufuncs of its own floats, which templates are written with; not in most kernels,
+    which may use libraries and threads, and may have the flags ignored. Products that are too small
+    for several threads are a ufunc's, too, and NumPy looks at the flags that BLAS has raised.
     """
-    template = inlined_template(node)
     values = (*node.inputs, *node.outputs)
-    if template is None or out_template(template) is None:
-        return False
     if any(v.spec.dtype.name not in ("float32", "float64") for v in values):
+        return False
+    if _takes_constants(node):
+        return False  # no flag tells of what was not finite before
+    if isinstance(node.op, AddN | Sum):  # their kernels call nothing but ufuncs, on this thread
+        return True
+    if isinstance(node.op, MatMul):
+        return _is_small_product(node)
+    template = inlined_template(node)
+    if template is None or out_template(template) is None:
         return False
     names = set(re.findall(r"xp\.([\w.]+)", template)) - {"float32", "float64"}
     return "@" not in template and all(
         name != "matmul" and isinstance(getattr(np, name, None), np.ufunc) for name in names
     )
+
+
+def _takes_constants(node: Node) -> bool:
+    """Whether a node takes constants that are not finite, as they are or moved about."""
+    stack, seen = [node], {node}
+    while stack:
+        for before in [v.node for v in stack.pop().inputs if v.node is not None]:
+            if isinstance(before.op, Const):
+                if not is_finite(np.asarray(before.op.value.array)):
+                    return True
+            elif before not in seen and not before.blocks and not _makes(before):
+                seen.add(before)
+                stack.append(before)
+    return False
+
+
+def _is_small_product(node: Node) -> bool:
+    """Whether one thread is known to compute a product of matrices."""
+    op, (a, _), out = node.op, [v.spec.shape for v in node.inputs], node.outputs[0].spec.shape
+    if not isinstance(op, MatMul) or a is None or out is None or (len(a), len(out)) != (2, 2):
+        return False
+    work = size_of((*out, a[0] if op.transpose_a else a[1]))
+    return work is not None and work < WORTH
 
 
 def _makes(node: Node) -> bool:
@@ -269,4 +333,4 @@ def _value_of(state: Any) -> Any:
     return state.read() if getattr(state, "is_initialized", False) else None
 
 
-__all__ = ["Found", "Watchpoint", "is_finite"]
+__all__ = ["FlagTest", "Found", "Watchpoint", "is_finite"]

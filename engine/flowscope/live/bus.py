@@ -332,6 +332,7 @@ class Feed:
             has_room = asking is not None or any(p.outbox.has_room for p in self._ports)
             if self._ports and not has_room:
                 return None
+            begin_s = time.thread_time()
             changes = self._changes(now_s)
             state = self._session_state(now_s)
             run, before = self._run_state(now_s), self._run
@@ -345,6 +346,8 @@ class Feed:
             for port in [p for p in self._ports if p is not asking]:
                 port.outbox.put(changes[port.level], state, news, trace)
                 self._flush(port, now_s)
+            if trace is not None and self._tracing is not None:
+                self._tracing.cost_s = time.thread_time() - begin_s
             self._seq += 1
             level: Level = next((p.level for p in self._ports if not p.view), "graph")
             return Delta(self._seq, changes[level], state, news, trace=trace)

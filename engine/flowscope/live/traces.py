@@ -29,6 +29,7 @@ from flowscope.runtime.samples import Sample
 from flowscope.runtime.session import Session
 from flowscope.runtime.step import Step
 from flowscope.runtime.step_trace import StepTrace
+from flowscope.runtime.tracers import attach, detach
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording, Totals, TracedNode, TracedStep
 from flowscope.tracing.windows import window
@@ -39,6 +40,8 @@ MOST = 1 << 17
 STEPS = 200
 #: So much earlier than it is due a step may be traced: looks come at regular times.
 _EARLY_S = 0.05
+#: The share of a core that telling of steps may take.
+_SHARE = 0.02
 _PHASES = ("forward", "gradient", "update")
 
 
@@ -47,13 +50,20 @@ class Tracing:
 
     Attributes:
         steps_per_s: How many steps views want; 0 for none.
+        cost_s: The processor's seconds that it took to tell of the latest one. Steps are traced so
+            seldom that this is a small share of a core.
     """
 
     def __init__(self) -> None:
         self.steps_per_s = 0.0
         self._recorder = Recorder(MOST)
+        self.cost_s = 0.0
         self._due_s = 0.0
         self._left = 0
+        self._session: Session | None = None
+        self._rows = HeatRows()
+        #: By the numbers of the steps in memory, which are held with them.
+        self._summaries: dict[int, tuple[TracedStep, StepSummary]] = {}
         #: Plans by their numbers in memory: those that were run, and those whose steps last.
         self._seen: dict[int, Plan] = {}
         self._lasting: dict[int, Plan] = {}
@@ -74,8 +84,10 @@ class Tracing:
         return is_known or not any(isinstance(n, LoopNode) for n in plan.program.walk())
 
     def take(self, trace: StepTrace) -> None:
-        """Takes the trace of a step."""
+        """Takes the trace of a step; those that follow are run as if nobody had asked."""
         self._left -= 1
+        if self._left <= 0 and self._session is not None:
+            detach(self._session, self)
         self._recorder.take(trace)
 
     def ask(self, session: Session, now_s: float) -> None:
@@ -83,14 +95,11 @@ class Tracing:
         before, self._running = self._running, session.gate.inside
         lasting = [s for s in self._running if any(s is b for b in before)]
         self._lasting.update((id(s.plan), s.plan) for s in lasting)
-        if self._left <= 0:
-            session.tracers = tuple([t for t in session.tracers if t is not self])
         if not self.steps_per_s or now_s < self._due_s:
             return
-        self._due_s = now_s + 1 / self.steps_per_s - _EARLY_S
-        self._left = 1
-        if self not in session.tracers:
-            session.tracers = (*session.tracers, self)
+        self._due_s = now_s + max(1 / self.steps_per_s - _EARLY_S, self.cost_s / _SHARE)
+        self._left, self._session = 1, session
+        attach(session, self)
         for step in lasting:
             if step.call.trace is None and step.call.elsewhere is None:
                 step.sample = Sample(step, self._recorder)
@@ -98,7 +107,7 @@ class Tracing:
     def end(self, session: Session) -> None:
         """Has no more steps traced."""
         self.steps_per_s, self._left = 0.0, 0
-        session.tracers = tuple([t for t in session.tracers if t is not self])
+        detach(session, self)
 
     # -- what is told ---------------------------------------------------------------------------
 
@@ -116,9 +125,15 @@ class Tracing:
         if not self.version and not self.steps_per_s:
             return None
         version = self.version
-        told = heat(*self._recorder.totals())
-        steps = tuple([summary(s) for s in self._recorder.steps(STEPS)])
-        return TraceState(self.steps_per_s, version, version, steps, told)
+        told = heat(*self._recorder.totals(), self._rows)
+        return TraceState(self.steps_per_s, version, version, self._steps(), told)
+
+    def _steps(self) -> tuple[StepSummary, ...]:
+        """Returns the newest steps that are kept; those that were told are not looked at again."""
+        steps = self._recorder.steps(STEPS)
+        known = self._summaries
+        self._summaries = {id(s): known.get(id(s)) or (s, summary(s)) for s in steps}
+        return tuple([one for _, one in self._summaries.values()])
 
     def spans(self, asked: AskSpans) -> Spans:
         """Returns the answer to a view that asks for spans."""
@@ -153,22 +168,49 @@ def summary(step: TracedStep) -> StepSummary:
     )
 
 
-def heat(told: Sequence[TracedNode], totals: Totals) -> Table:
+class HeatRows:
+    """The rows of heat: which operations ran, by which nodes, in which phase.
+
+    They stay the same from look to look, mostly, and are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._key: tuple[int, bytes] = 0, b""
+        self._found: tuple[Any, Any, Any] = (np.empty(0, np.int32),) * 3
+
+    def of(self, told: Sequence[TracedNode], ran: Any) -> tuple[Any, Any, Any]:
+        """Returns operations, nodes and phases as columns.
+
+        Args:
+            told: The nodes; more may come, but those that have come stay.
+            ran: Positions of those that ran.
+        """
+        key = len(told), ran.tobytes()
+        if key != self._key:
+            rows = [
+                (op, i, _PHASES.index(told[i].phase))
+                for i in ran.tolist()
+                for op in told[i].operations
+            ]
+            columns = np.array(rows, np.int32).reshape(-1, 3).T.copy()
+            self._key, self._found = key, (columns[0], columns[1], columns[2])
+        return self._found
+
+
+def heat(told: Sequence[TracedNode], totals: Totals, rows: HeatRows | None = None) -> Table:
     """Returns where the time went, a row per operation.
 
     Args:
         told: The nodes.
         totals: What they add up to.
+        rows: The rows of the look before.
     """
-    ran = np.flatnonzero(totals.count).tolist()
-    ids = np.array([op for i in ran for op in told[i].operations], np.int32)
-    nodes = np.array([i for i in ran for _ in told[i].operations], np.int32)
-    phases = {i: _PHASES.index(told[i].phase) for i in ran}
+    ids, nodes, phases = (rows or HeatRows()).of(told, np.flatnonzero(totals.count))
     whole = max(1, int(totals.self_ns.sum()))
     return Numbers({
         "id": ids,
         "node": nodes,
-        "phase": np.array([phases[i] for i in nodes.tolist()], np.int32),
+        "phase": phases,
         "count": np.minimum(totals.count[nodes], 2**31 - 1).astype(np.int32),
         "self_us": totals.self_ns[nodes] / 1e3,
         "total_us": totals.total_ns[nodes] / 1e3,
@@ -223,4 +265,4 @@ def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int
     )  # fmt: skip
 
 
-__all__ = ["MOST", "STEPS", "Tracing", "heat", "spans_of", "summary"]
+__all__ = ["MOST", "STEPS", "HeatRows", "Tracing", "heat", "spans_of", "summary"]

@@ -51,6 +51,10 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     for c in vars(schema).values()
     if isinstance(c, type) and dataclasses.is_dataclass(c)
 }
+#: Classes whose fields hold no others.
+_FLAT = {
+    c for c in _FIELDS if {f.type for f in dataclasses.fields(c)} <= {"str", "int", "float", "bool"}
+}
 
 
 def to_json(message: FromKernel) -> dict[str, Any]:
@@ -117,6 +121,8 @@ def _with_tables(message: Any, buffers: list[bytes]) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Returns what a message holds as dicts, lists, strings, numbers, booleans and None."""
     kind = type(value)
+    if kind in _FLAT:
+        return dict(value.__dict__)
     fields = _FIELDS.get(kind)
     if fields is not None:
         return {name: plain(getattr(value, name)) for name in fields}

@@ -8,6 +8,7 @@ before the group's first write, or after its last.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from flowscope.graph.constant import Const
@@ -31,6 +32,8 @@ class BreakTests:
     after: Mapping[str, BreakTest]
     #: Is called where NumPy raises a floating-point error's flag; None where nobody asks.
     flagged: Callable[[str, int], None] | None = None
+    #: Of what is asked after a node and only where this is not empty: by the names of the nodes.
+    guards: Mapping[str, Collection[Any]] = field(default_factory=dict)
     #: Whether a step that begins is to be held for what it is fed; None where nobody asks.
     fed: Callable[[Any], bool] | None = None
 
@@ -38,6 +41,45 @@ class BreakTests:
     def names(self) -> tuple[Collection[str], Collection[str]]:
         """The names of the nodes before which, and after which, it is asked."""
         return self.before.keys(), self.after.keys()
+
+
+#: See `Asked.of`.
+Answers = tuple[list[Any], list[int | None], list[BreakTest | None]]
+
+
+class Asked:
+    """What code asks, by the numbers of the places where it does.
+
+    Attributes:
+        places: The places: whether it is after a node, and the node's name.
+    """
+
+    def __init__(self) -> None:
+        self.places: list[tuple[bool, str]] = []
+        self._latest: tuple[BreakTests, Answers] = NO_TESTS, ([], [], [])
+
+    def place(self, is_after: bool, name: str) -> int:
+        """Returns the number of a new place."""
+        self.places.append((is_after, name))
+        return len(self.places) - 1
+
+    def of(self, tests: BreakTests) -> Answers:
+        """Returns by place what is true where a test has to be asked; the only iteration of the
+        innermost loop in which it has to be, None for any; the tests.
+        """
+        known, answers = self._latest
+        if known is not tests:
+            sides = tests.before, tests.after
+            found = [sides[is_after].get(name) for is_after, name in self.places]
+            guards = [is_after and tests.guards.get(name) for is_after, name in self.places]
+            asks = [
+                test is not None if guard in (None, False) else guard
+                for test, guard in zip(found, guards, strict=True)
+            ]
+            only = [getattr(test, "iteration", None) for test in found]
+            answers = asks, only, found
+            self._latest = tests, answers
+        return answers
 
 
 NO_TESTS = BreakTests({}, {})
@@ -89,4 +131,4 @@ def _is_no_work(node: Node) -> bool:
     return isinstance(node.op, Const) or node.op.is_handle
 
 
-__all__ = ["NO_TESTS", "BreakTest", "BreakTests", "Stand", "stands"]
+__all__ = ["NO_TESTS", "Asked", "BreakTest", "BreakTests", "Stand", "stands"]

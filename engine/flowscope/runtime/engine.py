@@ -23,6 +23,7 @@ from flowscope.runtime.containers import Containers
 from flowscope.runtime.graph_growth import Growth
 from flowscope.runtime.host_calls import HostThreads
 from flowscope.runtime.thread_pool import ThreadPool
+from flowscope.runtime.tracers import Traced, attach, detach
 
 if TYPE_CHECKING:
     from flowscope.runtime.remote import Target
@@ -93,15 +94,15 @@ class Engine:
 
     def trace(self, tracer: Tracer) -> None:
         """Has the steps of all sessions traced, also of those that will be opened."""
-        self.tracers = (*self.tracers, tracer)
-        for session in list(self.sessions):
-            session.tracers = (*session.tracers, tracer)
+        owners: list[Traced] = [self, *self.sessions]
+        for owner in owners:
+            attach(owner, tracer)
 
     def end_trace(self, tracer: Tracer) -> None:
         """Ends what `trace` has begun."""
-        self.tracers = tuple([t for t in self.tracers if t is not tracer])
-        for session in list(self.sessions):
-            session.tracers = tuple([t for t in session.tracers if t is not tracer])
+        owners: list[Traced] = [self, *self.sessions]
+        for owner in owners:
+            detach(owner, tracer)
 
     def closed(self, session: Session) -> None:
         """Notes that a session was closed."""

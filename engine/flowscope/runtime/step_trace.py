@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from threading import current_thread, get_ident
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -17,7 +18,6 @@ import numpy as np
 
 from flowscope.errors import UnimplementedError
 from flowscope.plan.codegen.readings import Cursor, Reading, SlotTable
-from flowscope.plan.codegen.stamps import Stamped, Stamps
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from flowscope.runtime.part_trace import PartTrace
     from flowscope.runtime.remote import RemoteFunction
     from flowscope.runtime.split import SplitFunction
+    from flowscope.runtime.stamp_buffers import Piece, StampBuffer
 
 clock = time.perf_counter_ns
-_STAMPS = Stamps(clock)
 #: Readings of one step that are kept: the newest.
 MOST = 1 << 20
 #: The same where operations run one by one, and each is an object.
@@ -188,23 +188,26 @@ class StepTrace:
         #: What was fetched, while tracers are told; they copy what they keep.
         self.fetched: tuple[Any, ...] = ()
         self.rows = None if _is_code(plan) and not by_op else Rows()
-        self._stamps: list[int] = []
-        self._pieces: deque[Any] = deque()
+        self._buffer: StampBuffer | None = None
+        self._pieces: deque[Piece] = deque()
         self._kept = 0
 
     @property
     def stamps(self) -> Any:
         """The readings that are kept."""
         self.pack()
-        return np.concatenate(self._pieces) if self._pieces else np.empty(0, np.int64)
+        return np.concatenate([np.empty(0, np.int64), *[p.readings() for p in self._pieces]])
 
     def pack(self) -> None:
-        """Lets the readings take 8 bytes each, and not 40; that takes longer than to read most."""
-        if self._stamps:
-            self._flush()
+        """Lets the readings take 8 bytes each, and not 40 of a list or some room for more."""
+        if self._buffer is not None:
+            self._flush(self._buffer)
+            self._buffer = None
 
     def __len__(self) -> int:
-        return self._kept + len(self._stamps) if self.rows is None else len(self.rows.rows)
+        if self.rows is not None:
+            return len(self.rows.rows)
+        return self._kept + (0 if self._buffer is None else len(self._buffer))
 
     def sampled(self, number: int | None, begin: int, end: int) -> None:
         """Notes that this is a part of a step that lasts, from begin to end."""
@@ -237,12 +240,13 @@ class StepTrace:
         """
         if self.rows is not None:
             return wrap(self._probed(self.rows))  # type: ignore[no-any-return]
-        executable = self.plan.variant(_STAMPS)
+        buffer = self._buffer = new_buffer(self.plan)
+        executable = self.plan.variant(buffer.variant)
 
         def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
             self.number, self.shapes = run[-1], tuple(map(np.shape, feeds))
-            stamped = Stamped(run, self._stamps, self._flush)
-            self.begin = clock()
+            stamped = buffer.stamped(run, partial(self._flush, buffer))
+            self.begin = buffer.moment()
             try:
                 return executable.function(gate, stamped, feeds, resources)
             except Exception as e:
@@ -252,7 +256,7 @@ class StepTrace:
                     raise
                 raise error from e
             finally:
-                self.end = clock()
+                self.end = buffer.moment()
 
         return wrap(run)  # type: ignore[no-any-return]
 
@@ -297,22 +301,21 @@ class StepTrace:
 
         return run
 
-    def _flush(self) -> None:
+    def _flush(self, buffer: StampBuffer) -> None:
         """Takes readings away from the code."""
-        stamps = self._stamps
-        self._pieces.append(np.fromiter(stamps, np.int64, len(stamps)))
-        self._kept += len(stamps)
-        stamps.clear()
+        piece = buffer.take()
+        self._pieces.append(piece)
+        self._kept += len(piece.raw)
         while self._kept > MOST and len(self._pieces) > 1:
             self._drop(self._pieces.popleft())
 
-    def _drop(self, piece: Any) -> None:
+    def _drop(self, piece: Piece) -> None:
         table = slot_table(self.plan)
         if self.dropped is None or self.cursor is None:
             self.dropped = Dropped(len(table.nodes), self.begin)
             self.cursor = table.cursor(self.begin)
-        self.dropped.add(table, table.read(self.cursor, piece), self.waits)
-        self._kept -= len(piece)
+        self.dropped.add(table, table.read(self.cursor, piece.readings()), self.waits)
+        self._kept -= len(piece.raw)
 
     @property
     def table(self) -> SlotTable:
@@ -344,10 +347,20 @@ def _is_code(plan: Plan) -> bool:
 
 def slot_table(plan: Plan) -> SlotTable:
     """Returns what the readings of a plan's traced code mean."""
-    code = plan.variant(_STAMPS).code
+    from flowscope.runtime.stamp_buffers import stamp_variant  # most programs are not traced
+
+    code = plan.variant(stamp_variant()).code
     if code is None or code.slots is None:
         raise UnimplementedError("this plan has no code that could be traced")
     return code.slots
+
+
+def new_buffer(plan: Plan) -> StampBuffer:
+    """Returns a buffer for the readings of one step of a plan."""
+    from flowscope.runtime.stamp_buffers import stamp_buffer
+
+    table = slot_table(plan)
+    return stamp_buffer(len(table.kind), any(b.next >= 0 for b in table.blocks))
 
 
 __all__ = ["MOST", "Rows", "StepTrace", "Tracer", "Wait", "clock", "waited"]

@@ -77,7 +77,7 @@ def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
     if trace.rows is not None:
         return probed(trace, trace.rows, nodes, lanes)
     table, reading, cursor = trace.read()
-    at = np.array([nodes.index[n] for n in table.nodes], np.int32)
+    at = nodes.of_table(table)
     own_ns = reading.end - reading.begin - waited(reading, trace.waits)
     owner = at[table.owner[reading.slots]] if len(at) else np.empty(0, np.int32)
     rows = table.parts(reading)

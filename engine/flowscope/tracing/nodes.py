@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from flowscope.graph.constant import Const
 from flowscope.graph.shapes import size_of
 from flowscope.ops.core.flow import NoOp
 from flowscope.ops.core.send_recv import Transfer
+from flowscope.plan.codegen.readings import SlotTable
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.tracing.recording import Line, Phase, TracedNode
@@ -46,6 +49,7 @@ class PlanNodes:
         self._keyed = {n.op.key: i for i, n in enumerate(self.nodes) if isinstance(n.op, Transfer)}
         self._around: dict[int, tuple[int, ...]] = {}
         pairs = zip(self.nodes, self.parents, strict=True)
+        self._positions: tuple[SlotTable | None, Any] = None, None
         waits = self._dependencies()
         self.traced = [
             traced_node(n, -1 if p < 0 else first + p, w, plan, phases[n])
@@ -66,6 +70,14 @@ class PlanNodes:
                     if node.writes_state:
                         latest[handle] = i
             found.append(tuple([self.first + w for w in dict.fromkeys(waits)]))
+        return found
+
+    def of_table(self, table: SlotTable) -> Any:
+        """Returns the positions of the nodes of a table, int32."""
+        known, found = self._positions
+        if known is not table:
+            found = np.array([self.index[n] for n in table.nodes], np.int32)
+            self._positions = table, found
         return found
 
     def find(self, node: Node) -> int:

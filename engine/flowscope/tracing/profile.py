@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.graph.serialization.files import write_file
 from flowscope.runtime import engine
 from flowscope.runtime.step_trace import MOST
+from flowscope.runtime.tracers import attach, detach
 from flowscope.tracing.chrome import chrome_trace
 from flowscope.tracing.files import save
 from flowscope.tracing.recorder import Recorder
@@ -94,7 +95,7 @@ class profile:
     def __enter__(self) -> profile:
         self._recorded = None
         if self._session is not None:
-            self._session.tracers = (*self._session.tracers, self._recorder)
+            attach(self._session, self._recorder)
         else:
             self._engine.trace(self._recorder)
         return self
@@ -107,8 +108,7 @@ class profile:
     ) -> None:
         self._recorded = self._values()
         if self._session is not None:
-            found = self._session.tracers
-            self._session.tracers = tuple([t for t in found if t is not self._recorder])
+            detach(self._session, self._recorder)
         else:
             self._engine.end_trace(self._recorder)
 

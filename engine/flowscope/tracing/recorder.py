@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
@@ -47,6 +48,7 @@ class _Kept:
         python: Nanoseconds between the step before and this one.
         split: Where its time went; None as long as nobody has looked.
         spans: How many spans it has.
+        told: What is told of it, as if it was the only one.
     """
 
     def __init__(self, trace: StepTrace, before: StepTrace | None) -> None:
@@ -54,6 +56,7 @@ class _Kept:
         self.python = _between(before, trace)
         self.split: Split | None = None
         self.spans = 0
+        self.told: TracedStep | None = None
 
 
 class Recorder:
@@ -82,6 +85,9 @@ class Recorder:
         self._plans: dict[int, tuple[Plan, PlanNodes]] = {}
         #: Per node how often it ran and its own nanoseconds, of the steps that were looked at.
         self._totals: dict[int, Any] = {}
+        #: All nodes of these plans, and where the loops and branches around them are.
+        self._traced: tuple[TracedNode, ...] = ()
+        self._parents = np.empty(0, np.int64)
         self._dropped: tuple[int, int, int] | None = None
         #: What is known of the plan and the shapes that were asked for last.
         self._known: tuple[tuple[Plan, Any], Lifetimes] | None = None
@@ -136,7 +142,7 @@ class Recorder:
             kept.split = split(kept.trace, int(found.self_ns.sum()), kept.python)
             kept.spans = len(found.spans)
 
-    def totals(self) -> tuple[Sequence[TracedNode], Totals]:
+    def totals(self) -> tuple[tuple[TracedNode, ...], Totals]:
         """Returns the nodes and what they add up to, without their spans."""
         with self._lock:
             for kept in self._kept:
@@ -144,17 +150,22 @@ class Recorder:
                     self._look(kept, self._decoded(kept.trace, Lanes()))
             return self._summed()
 
-    def _summed(self) -> tuple[Sequence[TracedNode], Totals]:
-        nodes = [n for _, p in self._plans.values() for n in p.traced]
+    def _summed(self) -> tuple[tuple[TracedNode, ...], Totals]:
         whole = np.concatenate([np.zeros((2, 0), np.int64), *self._totals.values()], 1)
-        parents = np.array([n.parent for n in nodes], np.int64)
-        return nodes, Totals(whole[0], whole[1], with_inner(whole[1], parents))
+        if len(self._traced) != whole.shape[1]:
+            self._traced = tuple([n for _, p in self._plans.values() for n in p.traced])
+            self._parents = np.array([n.parent for n in self._traced], np.int64)
+        totals = Totals(whole[0], whole[1], with_inner(whole[1], self._parents))
+        return self._traced, totals
 
     def steps(self, most: int) -> tuple[TracedStep, ...]:
         """Returns the newest steps that are kept, as far as `totals` has looked at them."""
         with self._lock:
-            found = [k for k in list(self._kept)[-most:] if k.split is not None]
-            return tuple([self._step(k, 0) for k in found])
+            newest = [*itertools.islice(reversed(self._kept), most)][::-1]
+            found = [k for k in newest if k.split is not None]
+            for kept in found:
+                kept.told = kept.told or self._step(kept, 0)
+            return tuple([k.told for k in found if k.told is not None])
 
     def recording(self, step: int | None = None) -> Recording:
         """Returns what is kept.
@@ -174,7 +185,7 @@ class Recorder:
             gaps = self._gaps(chosen)
             memory = self._memory(chosen[-1].trace, found[-1]) if chosen else empty_memory()
             return Recording(
-                tuple(nodes), lanes.lanes, frames, spans, steps, gaps, totals,
+                nodes, lanes.lanes, frames, spans, steps, gaps, totals,
                 memory, self.version, self._origin_us,
             )  # fmt: skip
 

@@ -511,16 +511,24 @@ class Writer:
         )
         self.work = 0.0
 
-    def breakpoint(self, stand: Stand) -> None:
-        """Writes a safepoint that the step comes to where a breakpoint asks for it."""
+    def breakpoint(self, stand: Stand, number: int) -> None:
+        """Writes a safepoint that the step comes to where a breakpoint asks for it.
+
+        Args:
+            stand: The breakpoint.
+            number: The place in what is asked.
+        """
         node = stand.node
         values = node.outputs if stand.is_after else node.inputs
         known = [self.boxed(v) if v in self.place else "None" for v in values]
         counts = "".join(f"{c}, " for c in self.iterations)
         point = self.point(False)
+        is_meant = ""
+        if self.iterations:
+            is_meant = f" and (only[{number}] is None or only[{number}] == {self.iterations[-1]})"
         self.emit(
-            f"if (test := {'after' if stand.is_after else 'before'}.get({node.name!r})) is not None"
-            f" and test(run, ({counts}), ({''.join(f'{k}, ' for k in known)}))"
+            f"if asks[{number}]{is_meant}"
+            f" and tests[{number}](run, ({counts}), ({''.join(f'{k}, ' for k in known)}))"
             f" and (left := {point}(gate, run, resources, locals(), True)) is not None: return left"
         )
 

@@ -215,6 +215,7 @@ class SlotTable:
         starts = {s for e in (self.entry, *decided) for s in e}
         self._pieces: dict[int, tuple[int, int, int, int]] = {}
         self._flat: list[int] = []
+        self._flat_slots = np.empty(0, np.int32)
         for slot in starts - {-1}:
             self._piece(slot)
 
@@ -278,7 +279,9 @@ class SlotTable:
         counts = np.array(lengths, np.int64)
         before = np.cumsum(counts) - counts
         at = np.arange(min(i, n)) + np.repeat(np.array(firsts, np.int64) - before, counts)[:n]
-        slots = np.array(self._flat, np.int32)[at]
+        if len(self._flat_slots) < len(self._flat):
+            self._flat_slots = np.array(self._flat, np.int32)
+        slots = self._flat_slots[at]
         if len(slots):
             cursor.entry = self._next[slots[-1]]
         return slots

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Readings that are in a list at most when an iteration begins.
 MOST = 1 << 14
+#: The words of a buffer before its readings: how many there are, how many fit, when to flush.
+HEAD = 3
 
 
 @frozen
@@ -38,13 +40,24 @@ class Stamped:
 
     Attributes:
         run: The run of the step.
-        stamps: Where readings are appended.
+        stamps: Where readings are kept: a list, or for `BufferStamps` what has two functions that
+            read a clock: `stamp`, and `turn`, which keeps a negative reading and returns whether
+            they are to be taken away.
         flush: Takes them away; it is called where an iteration begins, once there are `MOST`.
     """
 
     run: Any
-    stamps: list[int]
+    stamps: Any
     flush: Callable[[], None] = lambda: None
+
+
+def _stamped_generator(variant: Variant, generator: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the generator for code whose `run` is a `Stamped`."""
+
+    def made(run: Stamped, *counts: int) -> Any:
+        return generator(run.run, *counts)
+
+    return made
 
 
 @frozen
@@ -61,17 +74,27 @@ class Stamps(Variant):
         """Returns what is added to one function."""
         return _StampProbe(self.clock)
 
-    def generator(self, generator: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the generator for code whose `run` is a `Stamped`."""
+    generator = _stamped_generator
 
-        def made(run: Stamped, *counts: int) -> Any:
-            return generator(run.run, *counts)
 
-        return made
+@frozen
+class BufferStamps(Variant):
+    """The same, where what keeps the readings reads the clock itself."""
+
+    def probe(self) -> Probe:
+        """Returns what is added to one function."""
+        return _BufferProbe()
+
+    generator = _stamped_generator
 
 
 class _StampProbe(Probe):
-    def __init__(self, clock: Callable[[], int]) -> None:
+    """Reads a clock of Python's into a list."""
+
+    reading, turn = "stamp(clock())", "stamp(-clock())"
+    iteration_text = f"stamp(-clock()) or len(stamps) < {MOST} or flush()"
+
+    def __init__(self, clock: Callable[[], int] | None = None) -> None:
         self._clock = clock
         #: The nodes of each block that have one, by the block's id.
         self._nodes: dict[int, tuple[Program, list[Node]]] = {}
@@ -83,26 +106,26 @@ class _StampProbe(Probe):
     def head(self, writer: Writer) -> None:
         """Finds the list."""
         writer.namespace.update(clock=self._clock, stamps_of=_stamps_of)
-        writer.emit("stamps, stamp, flush = stamps_of(run)")
+        writer.emit("stamps, flush = stamps_of(run); stamp = stamps.append")
 
     def after(self, writer: Writer, scope: BlockScope, node: Node) -> None:
         """Writes a reading."""
         if not isinstance(node.op, (Const, NoOp)) and not node.op.is_handle:
             self._nodes.setdefault(id(scope.program), (scope.program, []))[1].append(node)
-            writer.emit("stamp(clock())")
+            writer.emit(self.reading)
 
     def branch(self, writer: Writer, is_then: bool) -> None:
         """Writes a reading whose sign tells the branch."""
-        writer.emit("stamp(-clock())" if is_then else "stamp(clock())")
+        writer.emit(self.turn if is_then else self.reading)
 
     def test(self, writer: Writer, loop: LoopNode) -> None:
         """Writes a reading where the count may end the loop in place of the condition."""
         if loop.count is not None:
-            writer.emit("stamp(-clock())")
+            writer.emit(self.turn)
 
     def iteration(self, writer: Writer) -> None:
         """Writes a reading whose sign tells that there is another iteration."""
-        writer.emit(f"stamp(-clock()) or len(stamps) < {MOST} or flush()")
+        writer.emit(self.iteration_text)
 
     def table(self, program: Program) -> StampTable:
         """Returns the table of a program."""
@@ -111,10 +134,22 @@ class _StampProbe(Probe):
         return StampTable(nodes, blocks)
 
 
-def _stamps_of(run: Any) -> tuple[list[int], Callable[[int], None], Callable[[], None]]:
+class _BufferProbe(_StampProbe):
+    """Has a buffer keep readings."""
+
+    reading, turn = "stamp()", "stamp_turn()"
+    iteration_text = "stamp_turn() and flush()"
+
+    def head(self, writer: Writer) -> None:
+        """Finds the buffer."""
+        writer.namespace.update(stamps_of=_stamps_of)
+        writer.emit("stamps, flush = stamps_of(run); stamp, stamp_turn = stamps.stamp, stamps.turn")
+
+
+def _stamps_of(run: Any) -> tuple[Any, Callable[[], None]]:
     while isinstance(run, NestedRun):
         run = run.run
-    return run.stamps, run.stamps.append, run.flush
+    return run.stamps, run.flush
 
 
-__all__ = ["MOST", "Stamped", "Stamps"]
+__all__ = ["HEAD", "MOST", "BufferStamps", "Stamped", "Stamps"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.breakpoints import Stand, stands
+from flowscope.plan.breakpoints import Asked, Stand, stands
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import LoopNode
 
@@ -89,6 +89,7 @@ class Breakpoints(Variant):
 class _BreakpointProbe(Probe):
     def __init__(self, chosen: Breakpoints) -> None:
         self._chosen = chosen
+        self._asked = Asked()
         #: Per block that is being written, where steps come to breakpoints.
         self._stands: dict[int, tuple[Program, dict[int, list[Stand]]]] = {}
 
@@ -100,7 +101,8 @@ class _BreakpointProbe(Probe):
     def head(self, writer: Writer) -> None:
         """Finds what is asked."""
         if self.adds_to(writer.program):
-            writer.emit("tests = gate.breakpoints(); before, after = tests.before, tests.after")
+            writer.namespace.update(tests_of=self._asked.of)
+            writer.emit("asks, only, tests = tests_of(gate.breakpoints())")
 
     def before(self, writer: Writer, scope: BlockScope) -> None:
         """Writes the breakpoints that stand before a node."""
@@ -108,7 +110,9 @@ class _BreakpointProbe(Probe):
         if key not in self._stands:
             self._stands[key] = scope.program, self._found(scope)
         for stand in self._stands[key][1].get(scope.index, ()):
-            writer.breakpoint(stand)
+            name = stand.node.name
+            if name in (self._chosen.after if stand.is_after else self._chosen.before):
+                writer.breakpoint(stand, self._asked.place(stand.is_after, name))
 
     def end(self, writer: Writer, scope: BlockScope) -> None:
         """Writes the breakpoints that stand behind the last node of a block."""
