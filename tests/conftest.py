@@ -64,8 +64,10 @@ def verified_plans() -> Iterator[None]:
 def native_code() -> None:
     """Native code is compiled before the first test: none is beside one that measures memory."""
     from flowscope.runtime import engine
+    from flowscope.runtime.native_stamps import stamper
 
     engine.current().pool.products.compile()
+    stamper()
 
 
 @pytest.fixture
