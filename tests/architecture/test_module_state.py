@@ -94,6 +94,7 @@ ALLOWED = {
     "runtime.interrupt._waiting": SIGNALS,
     "runtime.config.device_stats": REGISTRY,
     "runtime.session.debuggers": REGISTRY,
+    "runtime.tracers._changes": "a lock held for one exchange of a tuple, whichever engine has it",
     "train.summary_writer.FileWriterCache._lock": "guards the process's writers, as in TensorFlow",
 }
 #: Kinds whose objects only remember what they have worked out of themselves.
