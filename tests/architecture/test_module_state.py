@@ -52,7 +52,7 @@ ALLOWED = {
     "control.blocks.differentiable": REGISTRY,
     "control.blocks.differentiator": REGISTRY,
     "control.loop.loop_gradients": REGISTRY,
-    "cluster.switch_interval.ShortSwitches._lock": INTERPRETER,
+    "cluster.transport.switch_interval.ShortSwitches._lock": INTERPRETER,
     "graph.current_step.steps_of_threads": "a thread works for one step, of whichever engine",
     "graph.default._Base.graph": "the default graph below all threads' stacks, as in TensorFlow",
     "graph.default._Base.session": "the interactive session, which is the process's default one",
