@@ -11,10 +11,10 @@ const SESSION: SessionState = { state: "idle", steps: 5, steps_per_s: null, step
 
 function table(columns: Record<string, readonly number[]>): Table {
   const numbers = Object.fromEntries(Object.entries(columns).map(([name, list]) => [name, Float64Array.from(list)]));
-  return { rows: columns.step?.length ?? 0, buffer: 0, columns: [], numbers } as Table;
+  return { rows: columns.step?.length ?? 0, buffer: 0, columns: Object.keys(columns).map((name) => [name, "float64"]), numbers } as unknown as Table;
 }
 const STEPS = { step: [3, 3, 4, 4], iteration: [0, 1, 0, 1], finite: [2, 2, 1, 0], size: [2, 2, 2, 2], min: [0, 1, 2, NaN], max: [1, 2, 4, NaN], mean: [0.5, 1.5, 3, NaN] };
-const told = (request_id: number, shown: ValueState | null = null, columns = STEPS): TensorHistory =>
+const told = (request_id: number, shown: ValueState | null = null, columns: Record<string, readonly number[]> = STEPS): TensorHistory =>
   ({ request_id, error: "", version: 1, tensor: "h:0", values: table(columns), shown, view: 7, kind: "history" });
 const VALUE = { name: "h:0" } as ValueState;
 
@@ -107,8 +107,17 @@ test("the curve has gaps where nothing is finite", () => {
   assert.deepEqual(alone.mean, [[[0.5, 0.5]]]);
 });
 
+test("a value of a loop in a loop is told with all of its iterations", () => {
+  const { past: one } = past();
+  const nested = { ...STEPS, step: [3, 3, 3, 3], around0: [0, 0, 1, 1] };
+  one.take(told(one.await(one.question()!), null, nested));
+  assert.deepEqual(one.moments.map((moment) => moment.iterations), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+  one.chooseRow(2);
+  assert.deepEqual([one.row, momentText(one.moments[2]!)], [2, "step 3, iteration 0 in 1"]);
+});
+
 test("it says what can be computed again", () => {
   assert.match(stateText(HISTORY), /^steps 3 to 4 can be computed again, 2.* of 268/);
   assert.match(stateText({ ...HISTORY, steps: 0, first: null, last: null }), /^no step was recorded yet/);
-  assert.equal(momentText({ step: 2, iteration: -1, again: 0 }), "step 2");
+  assert.equal(momentText({ step: 2, iterations: [], again: 0 }), "step 2");
 });

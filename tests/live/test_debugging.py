@@ -267,14 +267,43 @@ def test_a_view_looks_at_the_values_that_a_tensor_had(program):
     assert columns["max"].tolist() == [told.shown.max] * 3 and columns["size"].tolist() == [3] * 3
     assert data["shown"]["width"] == 3
     assert "is not recorded" in view.history("a")[0].error
-    assert view.ask("replay", {"step": 1, "op": "b", "iteration": None}).ok
+    assert view.ask("replay", {"step": 1, "op": "b", "iterations": []}).ok
     (past,) = view.debug.stops
     assert past.is_past and past.step == 1
-    wrong = view.ask("replay", {"step": 1, "op": "b", "iteration": 4})
+    wrong = view.ask("replay", {"step": 1, "op": "b", "iterations": [4]})
     assert not wrong.ok and "does not run by itself in iteration 4" in wrong.message
-    late = view.ask("replay", {"step": 77, "op": "b", "iteration": None})
+    late = view.ask("replay", {"step": 77, "op": "b", "iterations": []})
     assert not late.ok and "step 77 cannot be replayed" in late.message
     assert view.ask("record").message == "nothing is recorded any more"
     for bad in ({"tensors": "b", "max_bytes": 1}, {"tensors": [1], "max_bytes": 1}, {}):
         with pytest.raises(ValueError, match="not a"):
             view.ask("record", bad)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_a_value_of_a_loop_in_a_loop_is_found_again_by_all_iterations(graph, mode):
+    x, made = fs.placeholder(fs.float32, [], name="x"), []
+
+    def inner(j, u):
+        made.append(fs.sin(u, name="wave"))
+        return j + 1, made[0]
+
+    def body(i, v):
+        return i + 1, fs.while_loop(lambda j, u: j < 3, inner, [0, v + 1.0])[1]
+
+    y = fs.while_loop(lambda i, v: i < 2, body, [0, x])[1]
+    (wave,) = made
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        view = View(Feed(sess.graph, sess))
+        assert view.ask("record", {"tensors": [wave.name], "max_bytes": 1 << 20}).ok
+        sess.run(y, {x: 0.5})
+        _, data, buffers = view.history(wave.name)
+        table = data["values"]
+        kinds = tuple(map(tuple, table["columns"]))
+        columns = columns_of(schema.Table(table["rows"], 0, kinds), buffers[table["buffer"]])
+        assert columns["around0"].tolist() == [0, 0, 0, 1, 1, 1]
+        assert columns["iteration"].tolist() == [0, 1, 2, 0, 1, 2]
+        assert view.ask("replay", {"step": 0, "op": wave.name, "iterations": [1, 2]}).ok
+        (past,) = view.debug.stops
+        assert past.is_past and past.iterations == (1, 2)
+        view.hear({"kind": "disconnect", "view": 7})

@@ -336,7 +336,12 @@ class Debugger:
         self._past = past, stop
         return past.step_back(stop.position)
 
-    def revisit(self, step: int, op: Operation | Tensor | str, iteration: int | None) -> Stop:
+    def revisit(
+        self,
+        step: int,
+        op: Operation | Tensor | str,
+        iteration: int | tuple[int, ...] | None,
+    ) -> Stop:
         """Returns a stop before an operation of a step that was recorded; `stops` has it too.
 
         It stands there until a step goes on, or something else of the past is asked for.

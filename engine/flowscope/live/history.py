@@ -60,7 +60,9 @@ def carry_out(session: Session, name: str, value: Any) -> str:
     if name == "replay":
         assert isinstance(value, ReplayWish)
         debug.replay(value.step)  # is refused at once
-        return _computed(lambda: debug.revisit(value.step, value.op, value.iteration))
+        counts = value.iterations
+        at = counts if len(counts) > 1 else next(iter(counts), None)
+        return _computed(lambda: debug.revisit(value.step, value.op, at))
     stops = debug.stops
     if not stops:
         raise FailedPreconditionError("no step is held: pause one, or set a breakpoint")
@@ -144,9 +146,14 @@ def told_values(asked: AskHistory, version: int, values: tuple[Kept, ...]) -> Te
 
 def _columns(kept: tuple[Kept, ...]) -> Numbers:
     told = [k.statistics for k in kept]
+    depth = max((len(k.iterations) for k in kept), default=0)
     return Numbers({
         "step": np.array([k.step for k in kept], np.int32),
         "iteration": np.array([k.iterations[-1] if k.iterations else -1 for k in kept], np.int32),
+        **{
+            f"around{i}": np.array([k.iterations[i] for k in kept], np.int32)
+            for i in range(depth - 1)
+        },
         "finite": np.array([s.finite for s in told], np.float64),
         "size": np.array([s.finite + s.nan + s.inf for s in told], np.float64),
         **{

@@ -27,8 +27,8 @@ class ReplayWish:
     step: int
     #: The name of the operation that it is to stand before.
     op: str
-    #: The iteration of the innermost loop; None for the first time.
-    iteration: int | None
+    #: The iterations of the loops around, the outermost first; () for the first time.
+    iterations: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class TensorHistory:
     version: int
     tensor: str
     #: A row per value, the oldest first: "step", "iteration" (of the innermost loop, -1 outside of
-    #: loops), "finite" and "size" (elements), "min", "max" and "mean" of the finite ones, NaN where
+    #: loops), "around0", "around1" and so on (of the loops around that one, the outermost first),
+    #: "finite" and "size" (elements), "min", "max" and "mean" of the finite ones, NaN where
     #: there are none.
     values: Table
     #: The value that was asked for by its row; None for none.

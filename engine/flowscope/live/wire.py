@@ -282,6 +282,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "int | None": (int, type(None)),
     "bool": (bool,),
     "tuple[str, ...]": (list,),
+    "tuple[int, ...]": (list,),
 }
 
 
@@ -293,10 +294,11 @@ def _as(kind: Any, wish: dict[str, Any]) -> Any:
     )
     if not fits:
         raise ValueError(f"not a {kind.__name__} of protocol {PROTOCOL}: {wish!r}")
-    lists = {k: v for k, v in wish.items() if type(v) is list}
-    if not all(isinstance(text, str) for texts in lists.values() for text in texts):
+    lists = {f.name: wish[f.name] for f in fields if type(wish[f.name]) is list}
+    items = {f.name: str if f.type == "tuple[str, ...]" else int for f in fields}
+    if not all(type(item) is items[name] for name, found in lists.items() for item in found):
         raise ValueError(f"not a {kind.__name__} of protocol {PROTOCOL}: {wish!r}")
-    return kind(**wish | {name: tuple(texts) for name, texts in lists.items()})
+    return kind(**wish | {name: tuple(found) for name, found in lists.items()})
 
 
 def _ask_spans(data: dict[str, Any], view: int) -> AskSpans:

@@ -9,9 +9,9 @@ import { Signal } from "./signal.js";
 /** A value's place in time. */
 export interface Moment {
   readonly step: number;
-  /** Of the innermost loop; -1 outside of loops. */
-  readonly iteration: number;
-  /** Which of those of one step and iteration: a loop inside of a loop counts again. */
+  /** The numbers of the iterations of the loops around, the outermost first; none outside of loops. */
+  readonly iterations: readonly number[];
+  /** Which of those of one step and iterations: a function may be called again. */
   readonly again: number;
 }
 
@@ -135,23 +135,25 @@ export class PastModel {
   }
 }
 
-const isSame = (a: Moment, b: Moment): boolean => a.step === b.step && a.iteration === b.iteration && a.again === b.again;
+const isSame = (a: Moment, b: Moment): boolean => a.step === b.step && a.iterations.join() === b.iterations.join() && a.again === b.again;
 
 function momentsOf({ values }: TensorHistory): Moment[] {
-  const [steps, iterations] = [column(values, "step"), column(values, "iteration")];
+  const steps = column(values, "step");
+  const around = values.columns.map(([name]) => name).filter((name) => name.startsWith("around"));
+  const loops = [...around, "iteration"].map((name) => column(values, name));
   const seen = new Map<string, number>();
   return Array.from(steps, (step, row) => {
-    const iteration = iterations[row] ?? -1;
-    const key = `${step} ${iteration}`;
+    const iterations = loops.map((counts) => counts[row] ?? -1).filter((count) => count >= 0);
+    const key = `${step} ${iterations.join()}`;
     const again = seen.get(key) ?? 0;
     seen.set(key, again + 1);
-    return { step, iteration, again };
+    return { step, iterations, again };
   });
 }
 
-/** 'step 12, iteration 3'. */
-export function momentText({ step, iteration }: Moment): string {
-  return `step ${step}${iteration < 0 ? "" : `, iteration ${iteration}`}`;
+/** 'step 12, iteration 3'; of a loop in a loop 'step 12, iteration 3 in 1'. */
+export function momentText({ step, iterations }: Moment): string {
+  return `step ${step}${iterations.length === 0 ? "" : `, iteration ${[...iterations].reverse().join(" in ")}`}`;
 }
 
 /** Of a recording: 'values of 3 tensors, 1.2 MB'. */

@@ -76,7 +76,7 @@ class PastPanel {
     const [moment, tensor] = [past.moments[past.row], past.tensor];
     if (!moment || tensor === null) return;
     drawers.setOpen("debug", true);
-    session.send("replay", { step: moment.step, op: tensor.replace(/:\d+$/, ""), iteration: moment.iteration < 0 ? null : moment.iteration });
+    session.send("replay", { step: moment.step, op: tensor.replace(/:\d+$/, ""), iterations: moment.iterations });
   }
 
   update(): void {

@@ -299,7 +299,7 @@ export interface RecordWish {
 export interface ReplayWish {
   readonly step: number;
   readonly op: string;
-  readonly iteration: number | null;
+  readonly iterations: readonly number[];
 }
 
 /** What is recorded of a session. */
