@@ -180,7 +180,8 @@ def test_a_long_loop_takes_constant_memory():
 
     with tokens() as s:
         s.run(x, {n: 3})
-        assert peak(s, 3000) < peak(s, 100) + 20_000
+        # Less than 40 bytes an iteration; what is left is for other threads of the process.
+        assert peak(s, 20_000) < peak(s, 100) + 800_000
 
 
 def test_lowered_programs_can_be_read():

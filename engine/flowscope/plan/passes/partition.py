@@ -115,7 +115,7 @@ class _Projector:
         self._nodes: dict[tuple[Node, str], Node] = {}
         self._signals: dict[tuple[Node, str, str], Node] = {}
         #: How often a name was taken for what crosses.
-        self._names: dict[str, int] = {}
+        self._names: dict[tuple[str, str], int] = {}
         self._feeds: dict[str, set[Value]] = {d: set() for d in self._devices}
         #: Nodes that take values of a back edge, which comes later: as they were, and as they are.
         self._merges: list[tuple[Node, Node, str]] = []
@@ -235,7 +235,7 @@ class _Projector:
         found = self._values.get((source, device))
         if found is None:
             level = self._levels[source.node or source]
-            op = Transfer(self._unique(f"{source.label}/told"), at.device, device, True)
+            op = Transfer(self._unique(f"{source.label}/told", device), at.device, device, True)
             near = source.node or level.owner
             assert near is not None
             if is_here:
@@ -323,10 +323,10 @@ class _Projector:
             return []
         return [self._nodes.get((node, device), node)]
 
-    def _unique(self, name: str) -> str:
-        """Returns a name for what crosses: loops that a pass has split share theirs."""
-        count = self._names.get(name, 0)
-        self._names[name] = count + 1
+    def _unique(self, name: str, device: str) -> str:
+        """Returns a name for what comes to a site: loops that a pass has split share theirs."""
+        count = self._names.get((name, device), 0)
+        self._names[name, device] = count + 1
         return f"{name}_{count}" if count else name
 
     def _signal(self, node: Node, at: str, device: str) -> Node:
@@ -335,7 +335,7 @@ class _Projector:
         if found is None:
             level = self._levels[node]
             (done,) = self._parts_of(node, at)
-            facts = self._unique(f"^{node.name}"), at, device
+            facts = self._unique(f"^{node.name}", device), at, device
             empty = np.empty(0, np.float32)
             value = _end(
                 Const(Literal(empty), float32),
