@@ -152,6 +152,7 @@ class ClusterWatch:
             timeout_s: So long each worker is waited for; all are asked at the same time.
         """
         cluster = self._cluster
+        were_lost = dict(cluster.lost_tasks)
         tasks = list(cluster.tasks)
         known = self._remembered(tasks)
         if tasks:
@@ -161,7 +162,9 @@ class ClusterWatch:
             is_fresh = []
         health = {task.name: cluster.health(task.name) for task in tasks}
         lost: dict[str, tuple[Health, str]] = {
-            name: ("lost", why) for name, why in cluster.lost_tasks.items() if name not in health
+            name: ("lost", why)
+            for name, why in (were_lost | dict(cluster.lost_tasks)).items()
+            if name not in health  # one that has come back meanwhile was lost when this began
         }
         own = cluster.client_part()
         said = [own.report, *[k.report for k, fresh in zip(known, is_fresh, strict=True) if fresh]]
