@@ -41,8 +41,16 @@ def source_env() -> dict[str, str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the browser tests last: after them, Playwright keeps asyncio's loop to itself."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    """Puts tests of memory first and tests in a browser last.
+
+    What is measured is the whole process: no thread of an earlier test, like those of a Dask
+    scheduler, may be in it. Behind the browser tests Playwright keeps asyncio's loop to itself.
+    """
+
+    def when(item: pytest.Item) -> int:
+        return bool(item.get_closest_marker("browser")) - bool(item.get_closest_marker("memory"))
+
+    items.sort(key=when)
 
 
 @pytest.hookimpl(trylast=True)

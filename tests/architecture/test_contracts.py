@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -103,6 +104,15 @@ def test_tests_are_no_packages(root: Path) -> None:
 
 
 @pytest.mark.slow
+def test_tests_of_memory_run_first(root: Path) -> None:
+    """What another test leaves in the process, or runs beside it, would be measured too."""
+    for path in (root / "tests").rglob("test_*.py"):
+        tree = ast.parse(path.read_text())
+        modules = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+        if modules & {"resource", "tracemalloc"}:
+            assert "@pytest.mark.memory" in path.read_text(), f"mark the tests of memory in {path}"
+
+
 def test_import_brings_nothing_along(source_env: dict[str, str]) -> None:
     """A first step in a fresh interpreter imports no notebook, cluster or GPU package."""
     code = f"import sys, json\n{STEP}\nprint(json.dumps(sorted(sys.modules)))"

@@ -136,6 +136,7 @@ def peak(sess, wrap):
         tracemalloc.stop()
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 def test_a_step_takes_less_memory(sess):
     """Eight blocks of eight: all inner values, or one block's and the ends of the others."""

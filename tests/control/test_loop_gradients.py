@@ -219,6 +219,7 @@ def test_plans_without_gradients_keep_nothing(graph):
         assert s.plan([y], [w, n]).text("code").count("\n") == before.count("\n")
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("mode", ["compiled", "op"])
 def test_the_memory_of_a_gradient_is_what_it_keeps(graph, mode):
     w = fs.placeholder(fs.float64, [10_000])

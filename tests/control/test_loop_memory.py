@@ -43,6 +43,7 @@ def given(n, x, w, steps):
     return {n: steps, x: rng.normal(size=x.shape.as_list()), w: rng.normal(size=w.shape.as_list())}
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_gradient_takes_what_the_plan_says(graph, mode):
@@ -55,6 +56,7 @@ def test_a_gradient_takes_what_the_plan_says(graph, mode):
     assert abs((seen[1] - seen[0]) - (told[1] - told[0])) < 0.1 * (told[1] - told[0])
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("mode", MODES)
 def test_a_loop_without_a_gradient_takes_constant_memory(graph, mode):
     n, x, w, loss = recurrent()
@@ -64,6 +66,7 @@ def test_a_loop_without_a_gradient_takes_constant_memory(graph, mode):
     assert many < few + 10_000
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 def test_ten_million_iterations_take_constant_memory(graph):
     n = fs.placeholder(fs.int32, [])
@@ -75,6 +78,7 @@ def test_ten_million_iterations_take_constant_memory(graph):
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1000, "KiB"
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_is_free_after_a_step_that_fails(graph, mode):
@@ -103,6 +107,7 @@ SIZES = {
 }
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", sorted(SIZES))
 def test_what_only_needs_sizes_keeps_no_values(graph, mode, kind):
@@ -122,6 +127,7 @@ def test_what_only_needs_sizes_keeps_no_values(graph, mode, kind):
     assert seen[1] - seen[0] < 20 * 50 * 1000 * 4 / 4, "less than a quarter of the values"
 
 
+@pytest.mark.memory
 def test_broadcasting_keeps_shapes(graph):
     n = fs.placeholder(fs.int32, [])
     x, b = fs.placeholder(fs.float32, [None, 2000]), fs.placeholder(fs.float32, [None, 1])

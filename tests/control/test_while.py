@@ -334,6 +334,7 @@ def test_sums_are_added_up_in_place(graph):
     assert all(f == found[0] for f in found)
 
 
+@pytest.mark.memory
 def test_a_loop_runs_in_constant_memory(graph):
     import tracemalloc
 

@@ -122,6 +122,7 @@ def test_changed_texts_give_a_graph_or_an_error(meta: Any) -> None:
 LONG = placeholder("x", "int32", [10**9 // 3])
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize(
     "operations",
     [

@@ -25,6 +25,9 @@ def local_cluster(env: Mapping[str, str], workers: int = 3, **arguments: Any) ->
     settings = {
         # Killed workers are started again, however often.
         "distributed.scheduler.allowed-failures": 1000,
+        # A worker that is away at the end of this time, counted from *any* of its deaths, is given
+        # up for good: two kills 15 s (Dask's own) apart would now and then meet it.
+        "distributed.deploy.lost-worker-timeout": "1 day",
         "distributed.comm.timeouts.connect": "60s",
         "distributed.admin.system-monitor.interval": "2s",
     }

@@ -87,6 +87,7 @@ def test_loops_hold_what_the_plan_says(monkeypatch, body):
     assert {k.name: k.nbytes + fed.get(k.name, 0) for k in outer}.items() <= seen.items()
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
 @pytest.mark.parametrize("body", [chain, views, halves, sums, inner_loop])

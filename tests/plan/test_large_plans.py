@@ -34,6 +34,7 @@ def per_node(steps):
         return np.array([len(plan.text("code")), stays, peak]) / nodes
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 def test_source_and_memory_grow_with_the_nodes_no_more():
     per_node(3)  # what is made at first use
@@ -54,6 +55,7 @@ def test_no_safepoint_names_what_is_alive(graph, monkeypatch):
     assert len({len(line) for line in points}) < 3
 
 
+@pytest.mark.memory
 def test_a_safepoint_keeps_no_value_alive(graph, monkeypatch):
     """The mapping that it is given lives as long as the call: it is emptied."""
     monkeypatch.setattr(code, "STRETCH_S", 1.0)

@@ -66,6 +66,7 @@ def test_generated_code_frees_values_at_their_last_use(graph):
     assert "s1" not in source, "a chain needs one local variable"
 
 
+@pytest.mark.memory
 def test_peak_memory_of_a_chain_is_two_buffers(graph):
     import tracemalloc
 

@@ -104,6 +104,7 @@ def test_what_would_need_more_memory_is_summed_in_the_loop(graph):
         np.testing.assert_allclose(got, 8 * (2 - 2**-4) * np.ones((256, 1024)))
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 def test_the_peak_of_memory_is_what_the_loop_keeps(graph):
     x, w, loss = network(32, 128, 64)

@@ -172,6 +172,7 @@ def test_strides_are_those_of_a_new_array():
     assert results[0] == results[1]
 
 
+@pytest.mark.memory
 def test_peak_memory_of_a_training_step_is_near_that_of_numpy():
     """At most 1.2 times what the same step written by hand in NumPy takes."""
     rng = np.random.default_rng(0)

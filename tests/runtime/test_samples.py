@@ -71,6 +71,7 @@ def test_some_iterations_are_traced_and_the_step_goes_on(mode):
     assert sys.gettrace() is None and not recording.steps[0].is_whole
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 def test_a_sampled_step_takes_no_more_memory():
     def body(i, v):

@@ -98,6 +98,7 @@ def rounds(program, steps):
     program.session.gate.clear_stop()
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
 def test_steps_that_do_not_end_well_leave_nothing_behind(graph, mode):
     with fs.Session(graph=graph, config=fs.ConfigProto(mode=mode)) as session:
@@ -130,6 +131,7 @@ def test_steps_that_do_not_end_well_leave_nothing_behind(graph, mode):
         assert (v == w).all()
 
 
+@pytest.mark.memory
 def test_cells_that_run_again_leave_nothing_behind(graph):
     def cell(k):
         with graph.cell("model"):

@@ -46,6 +46,7 @@ def traced(sess, fetches, feed):
     return p.recording
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "op"])
 @pytest.mark.parametrize("program", [mlp, lambda x: loop(x)[0], kept, branch])

@@ -347,6 +347,7 @@ def test_nested_loops_of_a_million_iterations_are_traced_and_the_newest_kept():
     assert not step.is_whole and gap.spans > 10**6 and len(recording.spans) < step_trace.MOST * 1.1
 
 
+@pytest.mark.memory
 @pytest.mark.slow
 def test_a_trace_of_nested_loops_takes_bounded_memory(monkeypatch):
     monkeypatch.setattr(step_trace, "MOST", 1 << 15)

@@ -184,6 +184,7 @@ def test_gradients_of_lookups_stay_sparse_all_the_way(graph, sess):
     np.testing.assert_allclose(sess.run(table), want)
 
 
+@pytest.mark.memory
 def test_a_sparse_step_works_in_place_on_its_rows_alone(sess):
     """The buffers of the table and its slot stay where they are: nothing of their size is made."""
     table = fs.Variable(fs.ones([1000, 200]), name="table")
