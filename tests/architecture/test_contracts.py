@@ -107,9 +107,10 @@ def test_tests_are_no_packages(root: Path) -> None:
 def test_tests_of_memory_run_first(root: Path) -> None:
     """What another test leaves in the process, or runs beside it, would be measured too."""
     for path in (root / "tests").rglob("test_*.py"):
-        tree = ast.parse(path.read_text())
-        modules = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-        if modules & {"resource", "tracemalloc"}:
+        names = {
+            n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)
+        }
+        if names & {"get_traced_memory", "getrusage"}:
             assert "@pytest.mark.memory" in path.read_text(), f"mark the tests of memory in {path}"
 
 
