@@ -20,8 +20,8 @@ export function summary(number: number, begin_us: number, end_us: number): StepS
   };
 }
 
-/** [lane, node, frame, iteration, begin, end] in microseconds, with how many it stands for and whether it is critical. */
-export type SpanRow = readonly [number, number, number, number, number, number, number?, number?];
+/** [lane, node, frame, iteration, begin, end] in microseconds, with how many it stands for, whether it is critical, and the bytes that went over. */
+export type SpanRow = readonly [number, number, number, number, number, number, number?, number?, number?];
 
 export function spansOf(rows: readonly SpanRow[], nodes: readonly Partial<TraceNode>[], rest: Partial<Spans> = {}): Spans {
   const column = (k: number, otherwise: number): number[] => rows.map((row) => row[k] ?? otherwise);
@@ -29,11 +29,11 @@ export function spansOf(rows: readonly SpanRow[], nodes: readonly Partial<TraceN
   return {
     kind: "spans", request_id: 1, version: 1, view: 0, step, begin_us: step.begin_us, end_us: step.end_us,
     lanes: [{ name: "/job:localhost/device:CPU:0", kind: "device" }, { name: "feeds", kind: "feeds" }],
-    nodes: nodes.map((node, i) => ({ name: `n${i}`, type: "Add", operations: [i], device: "CPU:0", phase: "forward", kind: "op", nbytes: null, ...node })),
+    nodes: nodes.map((node, i) => ({ name: `n${i}`, type: "Add", operations: [i], device: "CPU:0", phase: "forward", kind: "op", ...node })),
     frames: tableOf({ loop: [], parent: [], iteration: [] }), gaps: [], memory: tableOf({ time_us: [], nbytes: [] }),
     spans: tableOf({
       lane: column(0, 0), node: column(1, -1), frame: column(2, -1), iteration: column(3, 0), begin_us: column(4, 0), end_us: column(5, 0),
-      count: column(6, 1), critical: column(7, 0),
+      count: column(6, 1), critical: column(7, 0), nbytes: column(8, -1),
     }),
     ...rest,
   };

@@ -177,9 +177,14 @@ test("what goes from one device to another tells how much, and in a recorded ste
   const node = (name: string): Node => model.nodes.get(model.tree.idOf(name) ?? -1)!;
   const recording = {
     nodes: [{ name: "a", type: "Exp" }, { name: "a/to_GPU:0", type: "Transfer" }],
-    spans: { count: 3, node: [0, 1, 1], begin_ns: [0, 10, 1010], end_ns: [10, 1010, 2010], stands_for: [1, 1, 1] },
+    lanes: [{ kind: "device" }, { kind: "transfer" }],
+    // A Recv that waits in its device's lane is no time of the way.
+    spans: { count: 4, lane: [0, 1, 1, 0], node: [0, 1, 1, 1], begin_ns: [0, 10, 1010, 0], end_ns: [10, 1010, 2010, 2010], stands_for: [1, 1, 1, 1], bytes: [-1, 4000, 8000, -1] },
   } as unknown as Recording;
   const told = (name: string): string[] => transferFacts(model, node(name), recording).map((fact) => `${fact.name}: ${fact.value}`.replaceAll("\u00a0", " "));
-  const expected = ["from: CPU:0", "to: GPU:0", "each time: 4.00 kB", "in the recorded step: 2 times, 4 000 MB/s"];
+  const expected = ["from: CPU:0", "to: GPU:0", "each time: 4.00 kB", "in the recorded step: 2 times, 12.0 kB, 6 000 MB/s"];
   assert.deepEqual([told("a/to_GPU:0"), told("a/from_CPU:0"), told("a")], [expected, expected, []]);
+  const each = (shape: readonly (number | null)[] | null): string | undefined =>
+    transferFacts(model, { ...send, outputs: [{ dtype: "float32", shape }] }, null)[2]?.value.replaceAll("\u00a0", " ");
+  assert.deepEqual([each([null, 4]), each(null), each([2])], ["differs: shapes do not tell it", "differs: shapes do not tell it", "8 B"]);
 });

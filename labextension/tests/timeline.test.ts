@@ -51,11 +51,21 @@ test("loops hold their iterations, and these what ran in them", () => {
 });
 
 test("what goes from one device to another tells bytes and bytes a second, in a lane between the two", () => {
-  const recording = recorded([[0, 0, -1, 0, 0, 10]], [{ name: "y/to_GPU:1", type: "Transfer", nbytes: 65536 }], { lanes: [{ name: "", kind: "transfer" }] });
+  const sent = { lanes: [{ name: "", kind: "transfer" }] } as const;
+  const recording = recorded([[0, 0, -1, 0, 0, 10, 1, 0, 65536]], [{ name: "y/to_GPU:1", type: "Transfer" }], sent);
   const [row] = rowsOf(recording);
   assert.ok(row);
   assert.deepEqual(sliceCard(recording, row.slices, 0, 0, 0).lines.map(plain)[1], "65.5 kB, 6 550 MB/s");
-  const waits = recorded([[0, 0, -1, 0, 0, 10]], [{ nbytes: 65536 }]);
+  // Each value has bytes of its own; those that are too narrow to be told apart tell theirs together.
+  const grows = recorded([[0, 0, -1, 0, 0, 10, 1, 0, 8000], [0, 0, -1, 0, 10, 20, 1, 0, 16000], [0, -1, -1, 0, 20, 30, 5, 0, 30000]], [{}], sent);
+  const [three] = rowsOf(grows);
+  const linesOf = (first: number, last: number): string[] => sliceCard(grows, three!.slices, first, last, 0).lines.map(plain);
+  assert.equal(linesOf(1, 1)[1], "16.0 kB, 1 600 MB/s");
+  assert.equal(linesOf(2, 2)[0], "30.0 kB, 3 000 MB/s");
+  assert.equal(linesOf(0, 2)[0], "54.0 kB, 1 800 MB/s");
+  const unknown = recorded([[0, 0, -1, 0, 0, 10]], [{ type: "Transfer" }], sent);
+  assert.ok(!sliceCard(unknown, row.slices, 0, 0, 0).lines.some((line) => line.includes("MB/s")), "nothing is known");
+  const waits = recorded([[0, 0, -1, 0, 0, 10]], [{}]);
   assert.ok(!sliceCard(waits, row.slices, 0, 0, 0).lines.some((line) => line.includes("MB/s")), "a Recv that waits");
   assert.equal(plain(sentText(4, 0)), "4 B");
   const device = (name: string): string => `/job:localhost/replica:0/task:0/device:${name}`;
@@ -136,10 +146,10 @@ test("a slice says what, when and how long, and merged ones what takes longest",
 
 test("a node stands for its own operation", () => {
   const names = new Map([[1, "loop/Loop"], [2, "loop/body/mul"]]);
-  const node = { name: "loop/body/mul", type: "Mul", device: "", phase: "", bytes: null, ops: [1, 2] };
+  const node = { name: "loop/body/mul", type: "Mul", device: "", phase: "", ops: [1, 2] };
   assert.equal(opOfNode(node, (id) => names.get(id)), 2);
   assert.equal(opOfNode({ ...node, name: "made/by/planning" }, (id) => names.get(id)), 1);
-  assert.equal(opOfNode({ ...node, bytes: null, ops: [9] }, (id) => names.get(id)), null);
+  assert.equal(opOfNode({ ...node, ops: [9] }, (id) => names.get(id)), null);
 });
 
 test("lanes of other processes name the worker, and how wrong its clock may be", () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ from local_clusters import wait_until
 
 import flowscope as fs
 from flowscope.errors import UnavailableError
+from flowscope.tracing import chrome_trace
 
 pytestmark = pytest.mark.slow
 
@@ -87,13 +89,13 @@ def test_a_killed_worker_is_told_as_lost_until_it_is_back(cluster):
 
 
 def test_lanes_of_processes_are_traced_by_one_clock(cluster, graph):
-    x = fs.placeholder(fs.float32, [1000], name="x")
+    x = fs.placeholder(fs.float32, [None], name="x")
     with on(0):
-        h = fs.exp(x, name="h")
+        h = fs.exp(fs.boolean_mask(x, x < 1.0), name="h")
     with on(1):
         y = fs.reduce_sum(h, name="y")
     with fs.Session(cluster) as sess:
-        feed = {x: np.zeros(1000, np.float32)}
+        feed = {x: np.repeat(np.float32([0.0, 2.0]), 1000)}
         assert sess.run(y, feed) == 1000.0
         with fs.profile(sess) as told:
             sess.run(y, feed)
@@ -107,4 +109,10 @@ def test_lanes_of_processes_are_traced_by_one_clock(cluster, graph):
         if n >= 0 and kind == "device"
     }
     assert step.begin <= at["h"][0] <= at["h"][1] <= at["y"][0] <= at["y"][1] <= step.end
-    assert "transfer" in lanes
+    # What went from worker to worker, in its lane, with the bytes that it had.
+    (sent,) = [i for i, n in enumerate(spans.node) if lanes[i] == "transfer"
+               and n >= 0 and recording.nodes[n].name.startswith("h/")]  # fmt: skip
+    assert "task:0/device:CPU:0 \u2192 /job:worker" in recording.lanes[spans.lane[sent]].name
+    assert spans.nbytes[sent] == 4000 and spans.begin[sent] <= spans.end[sent]
+    ends = [e for e in json.loads(chrome_trace(recording))["traceEvents"] if e["ph"] in "sf"]
+    assert [e["ph"] for e in ends if e["name"].startswith("h/")] == ["s", "f"]

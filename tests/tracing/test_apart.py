@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ import flowscope as fs
 from flowscope.plan.passes.regions import whole_region
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, packed, unpacked
 from flowscope.runtime.split import SplitFunction
+from flowscope.tracing import chrome_trace
 
 #: So far the second partition's clock is ahead.
 AHEAD_NS = 5_000_000_000
@@ -139,6 +141,85 @@ def test_partitions_on_threads_of_one_process_are_traced_each_in_its_lane(graph)
     lanes = {lane.kind: i for i, lane in enumerate(recording.lanes)}
     (sent,) = np.flatnonzero(recording.spans.lane == lanes["transfer"])
     node = recording.nodes[recording.spans.node[sent]]
-    assert (node.type, node.nbytes) == ("Transfer", 64 * 64 * 4)
+    assert (node.type, recording.spans.nbytes[sent]) == ("Transfer", 64 * 64 * 4)
     assert recording.spans.begin[sent] < recording.spans.end[sent]
     assert len({int(i) for i in recording.spans.lane if recording.lanes[i].kind == "device"}) == 2
+
+
+def sent_bytes(recording):
+    """The bytes of what was sent, by the names of the transfers."""
+    spans = recording.spans
+    found = {}
+    for row in range(len(spans)):
+        if recording.lanes[spans.lane[row]].kind == "transfer":
+            # What ends a loop is sent, too, by no node of the plan's.
+            name = recording.nodes[spans.node[row]].name if spans.node[row] >= 0 else "condition"
+            found.setdefault(name, []).append(int(spans.nbytes[row]))
+        else:
+            assert spans.nbytes[row] == -1
+    return found
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_bytes_are_those_that_went_over_where_shapes_do_not_tell_them(graph, mode):
+    x = fs.placeholder(fs.float32, [None], name="x")
+    with fs.device("/CPU:1"):
+        chosen = fs.boolean_mask(x, x > 0, name="chosen")
+        words = fs.as_string(chosen, name="words")
+    with fs.device("/CPU:0"):
+        y = fs.negative(chosen, name="y"), fs.strings.length(words, name="z")
+    config = fs.ConfigProto(device_count={"CPU": 2}, split_partitions="always", mode=mode)
+    with fs.Session(config=config) as sess:
+        for fed in ([1.0, -1.0, 3.0], [1.0] * 50):
+            with fs.profile(sess) as told:
+                lengths = sess.run(y, {x: np.float32(fed)})[1]
+            found = sent_bytes(told.recording)
+            back = {name: sizes for name, sizes in found.items() if name.endswith("to_CPU:0")}
+            count = sum(v > 0 for v in fed)
+            assert sorted(back.values()) == sorted([[count * 4], [int(lengths.sum())]])
+
+
+def test_values_that_grow_in_a_loop_are_told_each_with_its_own_bytes(graph):
+    def body(i, v):
+        with fs.device("/CPU:1"):
+            v = fs.concat([v, v], 0, name="twice")
+        return i + 1, v
+
+    with fs.device("/CPU:0"):
+        _, v = fs.while_loop(
+            lambda i, v: fs.reduce_sum(v) < 7.0,
+            body,
+            [fs.constant(0), fs.constant([1.0])],
+            shape_invariants=[fs.TensorShape([]), fs.TensorShape([None])],
+            name="loop",
+        )
+    config = fs.ConfigProto(device_count={"CPU": 2}, split_partitions="always")
+    with fs.Session(config=config) as sess:
+        sess.run(v)
+        with fs.profile(sess) as told:
+            assert len(sess.run(v)) == 8
+        assert [4, 8, 16, 32] in sent_bytes(told.recording).values()
+
+
+def test_chromes_format_has_arrows_from_sends_to_receives(recording):
+    events = json.loads(chrome_trace(recording))["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    begins = {e["id"]: e for e in events if e["ph"] == "s"}
+    ends = {e["id"]: e for e in events if e["ph"] == "f"}
+    sent = [e for e in slices if e["cat"] == "Transfer" and "\u2192" in lanes[e["tid"]]]
+    assert len(begins) == len(ends) >= len(sent) > 0
+    assert all("bytes" in e["args"] for e in sent)
+    names = set()
+    for number, begin in begins.items():
+        end = ends[number]
+        assert begin["ts"] <= end["ts"] and end["bp"] == "e"
+        around = [
+            [e for e in slices if e["tid"] == at["tid"] and e["pid"] == at["pid"]
+             and e["ts"] <= at["ts"] <= e["ts"] + e["dur"]]
+            for at in (begin, end)
+        ]  # fmt: skip
+        assert all(around), "an arrow is bound to slices around its ends"
+        assert lanes[begin["tid"]] != lanes[end["tid"]]
+        names.add(begin["name"])
+    assert {"h/to_CPU:0", "loop/Loop:1/to_CPU:0"} <= names

@@ -1,5 +1,6 @@
 """Recordings in files, and in Chrome's trace format."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,25 @@ import pytest
 
 import flowscope as fs
 from flowscope.tracing import Timeline, chrome_trace, files, load, save
+
+
+@dataclasses.dataclass(frozen=True)
+class OldSpans:
+    """Spans before version 3."""
+
+    lane: object
+    node: object
+    frame: object
+    iteration: object
+    begin: object
+    end: object
+
+
+def _old_node(node):
+    """A node before version 3, with bytes."""
+    kinds = [*[(f.name, object) for f in dataclasses.fields(node)], ("nbytes", int)]
+    return dataclasses.make_dataclass("OldNode", kinds)(**vars(node), nbytes=4 * len(node.name))
+
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -60,13 +80,13 @@ def test_what_is_no_recording_is_refused(profiled, tmp_path):
             load(path)
 
 
-@pytest.mark.parametrize("version", [0, 3, "2"])
+@pytest.mark.parametrize("version", [0, 4, "2"])
 def test_another_version_is_refused(profiled, tmp_path, monkeypatch, version):
     path = tmp_path / "run.recording"
     monkeypatch.setattr(files, "VERSION", version)
     save(profiled.recording, path)
     monkeypatch.undo()
-    with pytest.raises(fs.errors.UnimplementedError, match=r"of version .* reads versions 1 and 2"):
+    with pytest.raises(fs.errors.UnimplementedError, match=r"of version .* reads versions 1 to 3"):
         load(path)
 
 
@@ -78,6 +98,23 @@ def test_a_file_of_version_1_has_no_values(profiled, tmp_path, monkeypatch):
     monkeypatch.undo()
     found = load(path)
     assert found.values == () and len(found.steps) == 3
+
+
+def test_bytes_of_older_files_are_those_of_their_nodes(profiled, tmp_path, monkeypatch):
+    path, told = tmp_path / "run.recording", profiled.recording
+    spans = {n: c for n, c in vars(told.spans).items() if n != "nbytes"}
+    lanes = [dataclasses.replace(lane, kind="transfer") for lane in told.lanes]
+    monkeypatch.setattr(files, "VERSION", 2)
+    monkeypatch.setattr(files, "_COLUMNS", files._COLUMNS | {"spans": OldSpans})
+    old = dataclasses.replace(
+        told, lanes=tuple(lanes), spans=OldSpans(**spans), nodes=tuple(map(_old_node, told.nodes))
+    )
+    save(old, path)
+    monkeypatch.undo()
+    found = load(path)
+    assert found.nodes == told.nodes
+    expected = [-1 if n < 0 else 4 * len(told.nodes[n].name) for n in told.spans.node]
+    assert found.spans.nbytes.tolist() == expected
 
 
 def check_rules(text):

@@ -80,8 +80,6 @@ class TraceNode:
     phase: Literal["forward", "gradient", "update"]
     #: Whether it runs others, whose spans lie inside of its own.
     kind: Literal["op", "loop", "branch"]
-    #: Of a transfer, how many bytes go over each time, where shapes tell that; else None.
-    nbytes: int | None
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,8 @@ class Spans:
     #: A row each, by begin, outer ones first: "lane"; "node" (-1 where it is no operation's, or
     #: where several spans that are too narrow are told as one); "frame" (row, -1 outside of loops);
     #: "iteration" there; "begin_us"; "end_us"; "count" (how many spans it stands for); "depth" (how
-    #: many spans of its lane it lies in); "critical" (1 on the critical path of the step).
+    #: many spans of its lane it lies in); "critical" (1 on the critical path of the step); "nbytes"
+    #: (bytes that went over in a lane of transfers; -1 where that is not known, and elsewhere).
     spans: Table
     gaps: tuple[TraceGap, ...]
     #: Bytes of the values that are alive: "time_us", "nbytes" (from then on).

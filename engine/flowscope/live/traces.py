@@ -234,7 +234,7 @@ def spans_of(recording: Recording, step: TracedStep | None, asked: AskSpans, ver
 
 
 def _told(n: TracedNode) -> TraceNode:
-    return TraceNode(n.name, n.type, n.operations, n.device, n.phase, n.kind, n.nbytes)
+    return TraceNode(n.name, n.type, n.operations, n.device, n.phase, n.kind)
 
 
 def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int) -> Spans:
@@ -244,6 +244,7 @@ def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int
     nodes = [recording.nodes[i] for i in found.nodes]
     columns: dict[str, Any] = dict(found.columns)
     columns["begin_us"], columns["end_us"] = columns.pop("begin") / 1e3, columns.pop("end") / 1e3
+    columns["nbytes"] = columns["nbytes"].astype(np.float64)  # more than an int32 holds
     memory = recording.memory
     return Spans(
         asked.request_id,

@@ -7,12 +7,14 @@ then it names nodes by their names, and goes to the process that has asked for t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Crossing, Recv, Send
 from flowscope.plan.apart import agreed
@@ -21,6 +23,7 @@ from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
+from flowscope.runtime.sent_sizes import SizingChannel
 from flowscope.runtime.step_trace import StepTrace, clock
 
 #: Spans of one partition that are told: the newest.
@@ -42,6 +45,8 @@ class PartTrace:
         frames: Per frame its number, the position of the loop's name, the number of the frame
             around, and the iteration there.
         sends, receives: The positions of the names of what sends and receives, with the keys.
+        sizes: A row per value that was sent, the newest of each key in order: the position among
+            `sends`, and its bytes.
         error_ns: So wrong the times may be, beside those of other processes.
     """
 
@@ -53,6 +58,7 @@ class PartTrace:
     begin: Any
     end: Any
     frames: Any
+    sizes: Any
     sends: tuple[tuple[int, str], ...] = ()
     receives: tuple[tuple[int, str], ...] = ()
     error_ns: int = 0
@@ -103,16 +109,21 @@ class PartRecorder:
     Args:
         device: Its device.
         plan: The partition.
-
-    Attributes:
-        function: Runs it, in the place of the plain function.
     """
 
     def __init__(self, device: str, plan: PartPlan) -> None:
         self._device = device
         traced: Any = plan
         self._trace = StepTrace(traced, clock())
-        self.function: Function = self._trace.traced(lambda function: function)
+        self._traced: Function = self._trace.traced(lambda function: function)
+        #: The bytes of what it has sent, by keys.
+        self._sizes: dict[str, deque[int]] = {}
+
+    def function(self, gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
+        """Runs the partition, in the place of the plain function."""
+        step: Any = current_step()
+        step.channel = SizingChannel(step.channel, self._sizes)
+        return self._traced(gate, run, feeds, resources)
 
     def taken(self) -> PartTrace:
         """Returns what it did, by this process' clock, once it has ended."""
@@ -120,6 +131,7 @@ class PartRecorder:
             return self._taken_one_by_one()
         table, reading, _ = self._trace.read()
         rows = np.flatnonzero(table.parts(reading))[-MOST_SPANS:]
+        sends = _keyed(table.nodes, Send)
         return PartTrace(
             self._device,
             tuple([node.name for node in table.nodes]),
@@ -129,7 +141,8 @@ class PartRecorder:
             reading.starts[rows].astype(np.int64),
             reading.end[rows].astype(np.int64),
             reading.frames.astype(np.int64).reshape(-1, 4),
-            _keyed(table.nodes, Send),
+            self._sent(sends),
+            sends,
             _keyed(table.nodes, Recv),
         )
 
@@ -144,6 +157,7 @@ class PartRecorder:
         before = [self._trace.rows.begin, *ends[:-1]]
         begins = [row.begin or last for row, last in zip(rows, before, strict=False)]
         iteration = [row.iterations[-1] if row.iterations else -1 for row in rows]
+        sends = _keyed(nodes, Send)
         return PartTrace(
             self._device,
             tuple([n.name for n in nodes]),
@@ -153,9 +167,15 @@ class PartRecorder:
             np.array(begins, np.int64),
             np.array(ends, np.int64),
             np.empty((0, 4), np.int64),
-            _keyed(nodes, Send),
+            self._sent(sends),
+            sends,
             _keyed(nodes, Recv),
         )
+
+    def _sent(self, sends: Sequence[tuple[int, str]]) -> Any:
+        """Returns the rows of `PartTrace.sizes`."""
+        rows = [(i, n) for i, (_, key) in enumerate(sends) for n in self._sizes.get(key, ())]
+        return np.array(rows, np.int64).reshape(-1, 2)
 
 
 def _keyed(nodes: Sequence[Node], kind: type[Crossing]) -> tuple[tuple[int, str], ...]:
@@ -172,7 +192,7 @@ def packed(trace: PartTrace) -> tuple[dict[str, Any], list[Any]]:
         "sends": [list(pair) for pair in trace.sends],
         "receives": [list(pair) for pair in trace.receives],
     }
-    return told, [*columns, trace.frames]
+    return told, [*columns, trace.frames, trace.sizes]
 
 
 def unpacked(
@@ -185,16 +205,16 @@ def unpacked(
         ahead_ns: So far that process' clock is ahead of this one.
         error_ns: The most that this is wrong.
     """
-    node, frame, iteration, begin, end, frames = arrays
+    node, frame, iteration, begin, end, frames, sizes = arrays
     names = tuple(told["names"])
     times = begin - ahead_ns, end - ahead_ns
     sends, receives = [tuple([(i, key) for i, key in told[n]]) for n in ("sends", "receives")]
-    columns = node, frame, iteration, *times, frames
+    columns = node, frame, iteration, *times, frames, sizes
     return PartTrace(told["device"], names, *columns, sends, receives, error_ns)
 
 
 #: How many arrays `packed` returns.
-ARRAYS = len(_COLUMNS) + 1
+ARRAYS = len(_COLUMNS) + 2
 
 __all__ = [
     "ARRAYS",

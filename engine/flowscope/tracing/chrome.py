@@ -1,7 +1,8 @@
 """Recordings in Chrome's trace format: what chrome://tracing and Perfetto open.
 
-Source: "Trace Event Format", the JSON object form with complete events ("X"), metadata ("M") and
-counters ("C"). Slices of one thread nest: inner ones lie inside of outer ones and come after them.
+Source: "Trace Event Format", the JSON object form with complete events ("X"), metadata ("M"), flows
+("s", "f") and counters ("C"). Slices of one thread nest: inner ones lie inside of outer ones and
+come after them. A flow leads from the slice around its begin to the one around its end.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _STEPS, _GAPS = 0, len(_PIDS) + 1
 
 def chrome_trace(recording: Recording) -> str:
     """Returns a recording in Chrome's trace format, as JSON."""
-    return written([*_names(recording), *_slices(recording), *_counters(recording)])
+    events = [*_names(recording), *_slices(recording), *_flows(recording), *_counters(recording)]
+    return written(events)
 
 
 def written(events: list[dict[str, Any]]) -> str:
@@ -81,9 +83,39 @@ def _told(recording: Recording, row: int, position: int) -> tuple[str, str, dict
     if node.line is not None:
         where = node.line.file if node.line.cell is None else f"cell {node.line.cell}"
         args["line"] = f"{where}, line {node.line.line}"
+    nbytes = int(recording.spans.nbytes[row])
+    if nbytes >= 0:
+        ns = int(recording.spans.end[row] - recording.spans.begin[row])
+        args["bytes"] = nbytes
+        args |= {"MB/s": round(nbytes / ns * 1e3, 3)} if ns > 0 else {}
     if len(node.names) > 1:
         args["made of"] = ", ".join(node.names)
     return node.name, node.type, args
+
+
+def _flows(recording: Recording) -> Iterator[dict[str, Any]]:
+    """Yields an arrow for each value that went between partitions: from its Send to its Recv."""
+    spans, kinds = recording.spans, [lane.kind for lane in recording.lanes]
+    is_sent = np.array([*[kind == "transfer" for kind in kinds]], bool)[spans.lane]
+    begins: dict[tuple[int, int], int] = {}
+    ends: dict[tuple[int, int], int] = {}
+    for row in np.flatnonzero(~is_sent & (spans.node >= 0)).tolist():
+        node = int(spans.node[row])
+        begins[node, int(spans.begin[row])] = ends[node, int(spans.end[row])] = row
+    for row in np.flatnonzero(is_sent).tolist():
+        node, begin, end = (int(c[row]) for c in (spans.node, spans.begin, spans.end))
+        sent, received = begins.get((node, begin)), ends.get((node, end))
+        if sent is None or received is None or sent == received:
+            continue
+        shared = {"cat": "transfer", "name": recording.nodes[node].name, "id": row}
+        yield {**shared, "ph": "s", **_at(recording, sent, begin)}
+        yield {**shared, "ph": "f", "bp": "e", **_at(recording, received, end)}
+
+
+def _at(recording: Recording, row: int, time: int) -> dict[str, Any]:
+    lane = int(recording.spans.lane[row])
+    pid = _PIDS[_PROCESSES[recording.lanes[lane].kind]]
+    return {"pid": pid, "tid": lane, "ts": time / 1000}
 
 
 def _slice(

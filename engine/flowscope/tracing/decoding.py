@@ -19,10 +19,14 @@ from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.program import Node
 from flowscope.runtime.part_trace import PartTrace
 from flowscope.runtime.step_trace import Rows, StepTrace, waited
-from flowscope.tracing.nodes import PlanNodes
+from flowscope.tracing.nodes import PlanNodes, sent_bytes
 from flowscope.tracing.recording import Frames, Lane, LaneKind, Spans
 
 Array = Any
+
+#: The columns of spans.
+_NAMES = ("lane", "node", "frame", "iteration", "begin", "end", "nbytes")
+_WIDTH = len(_NAMES)
 
 
 class Lanes:
@@ -98,6 +102,7 @@ def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
         reading.iteration[rows],
         begin[rows],
         reading.end[rows],
+        _told_by_shapes(nodes)[owners],
     )
     spans = _joined([own, _open(trace, cursor, at, devices, renumbered), _besides(trace, lanes)])
     return StepSpans(spans, frames, count, self_ns)
@@ -117,6 +122,7 @@ def probed(trace: StepTrace, rows: Rows, nodes: PlanNodes, lanes: Lanes) -> Step
             count[position] += often
             self_ns[position] += took
     last = rows.begin
+    sizes = _told_by_shapes(nodes).tolist()
     waits = deque(trace.waits)
     spans: list[tuple[int, ...]] = []
     for row in rows.rows:
@@ -130,7 +136,8 @@ def probed(trace: StepTrace, rows: Rows, nodes: PlanNodes, lanes: Lanes) -> Step
         count[position] += 1
         self_ns[position] += row.end - begin
         start, place = found.span(position, row.iterations, begin)
-        spans.append((int(devices[position]), position, *place, start, row.end))
+        nbytes = sizes[position]
+        spans.append((int(devices[position]), position, *place, start, row.end, nbytes))
     joined = _joined([_spans(spans), _besides(trace, lanes)])
     return StepSpans(joined, found.frames(), count, self_ns)
 
@@ -189,6 +196,13 @@ def _lane_of(node: Node, default: str) -> tuple[str, LaneKind]:
     if isinstance(op, Transfer) and op.send_device != op.recv_device:
         return f"{op.send_device} \u2192 {op.recv_device}", "transfer"
     return node.device or default, "device"
+
+
+def _told_by_shapes(nodes: PlanNodes) -> Array:
+    """Returns the bytes that each node brings over as shapes tell it; the last one is of -1."""
+    is_elsewhere = [_lane_of(n, "")[1] == "transfer" for n in nodes.nodes]
+    pairs = zip(nodes.nodes, is_elsewhere, strict=True)
+    return np.array([*[sent_bytes(n) if there else -1 for n, there in pairs], -1], np.int64)
 
 
 def _frames(trace: StepTrace, reading: Any, at: Array) -> tuple[Frames, Array]:
@@ -258,17 +272,16 @@ def _besides(trace: StepTrace, lanes: Lanes) -> Spans:
 
 
 def _spans(rows: list[tuple[int, ...]]) -> Spans:
-    columns = np.array(rows, np.int64).reshape(-1, 6).T
+    """Returns spans that are given as rows; those that bring nothing over leave out the bytes."""
+    whole = [(*row, -1) if len(row) < _WIDTH else row for row in rows]
+    columns = np.array(whole, np.int64).reshape(-1, _WIDTH).T
     small = [c.astype(np.int32) for c in columns[:4]]
     return Spans(*small, *columns[4:])
 
 
 def _joined(parts: list[Spans]) -> Spans:
     """Returns spans in the order of their ends, inner ones first."""
-    columns = [
-        np.concatenate([getattr(p, name) for p in parts])
-        for name in ("lane", "node", "frame", "iteration", "begin", "end")
-    ]
+    columns = [np.concatenate([getattr(p, name) for p in parts]) for name in _NAMES]
     order = np.argsort(columns[5], kind="stable")
     return Spans(*[c[order] for c in columns])
 
@@ -296,7 +309,9 @@ def apart(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
             for _, loop, around, iteration in part.frames
         ]
         lane = np.full(len(owners), lanes.number(_lane(part), "device"), np.int32)
-        spans.append(Spans(lane, owners, rows, part.iteration, part.begin, part.end))
+        nothing = np.full(len(owners), -1, np.int64)
+        times = part.begin, part.end
+        spans.append(Spans(lane, owners, rows, part.iteration, *times, nothing))
     spans += [_transfers(trace, nodes, lanes), _besides(trace, lanes)]
     told = Frames(*np.array(frames, np.int32).reshape(-1, 3).T)
     return StepSpans(_joined(spans), told, count, self_ns)
@@ -323,20 +338,23 @@ def _own_ns(part: PartTrace, owners: Array, size: int) -> Array:
 
 def _transfers(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> Spans:
     """Returns a span for each value that went from one process to another."""
-    sent = {key: (part, i) for part in trace.apart for i, key in part.sends}
+    sent = {key: (part, i, n) for part in trace.apart for n, (i, key) in enumerate(part.sends)}
     rows: list[tuple[int, ...]] = []
     for receiver in trace.apart:
         for i, key in receiver.receives:
-            sender, j = sent.get(key, (None, -1))
+            sender, j, number = sent.get(key, (None, -1, -1))
             if sender is None:
                 continue
             (node,) = nodes.positions([""], [(0, key)])
             lane = lanes.number(f"{sender.device} \u2192 {receiver.device}", "transfer")
-            begins = sender.begin[sender.node == j]
-            ends = receiver.end[receiver.node == i]
+            begins = sender.begin[sender.node == j].tolist()
+            ends = receiver.end[receiver.node == i].tolist()
+            sizes = sender.sizes[sender.sizes[:, 0] == number, 1].tolist()
             last = min(len(begins), len(ends))  # of what one side has dropped, the newest are left
-            pairs = zip(begins[-last:].tolist(), ends[-last:].tolist(), strict=True)
-            rows += [(lane, node, -1, -1, min(b, e), e) for b, e in pairs if last]
+            sizes = [-1] * (last - len(sizes)) + sizes
+            if last:
+                newest = zip(begins[-last:], ends[-last:], sizes[-last:], strict=True)
+                rows += [(lane, node, -1, -1, min(b, e), e, n) for b, e, n in newest]
     return _spans(rows)
 
 

@@ -2,7 +2,8 @@
 
 A file is a line that names the format, the length of a header, the header as JSON, the columns as
 little-endian numbers in the order in which the header names them, the values of tensors in the
-order in which it names those, and a checksum of all before it. Files of version 1 have no values.
+order in which it names those, and a checksum of all before it. Files of version 1 have no values;
+those before version 3 tell the bytes of transfers of their nodes.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MAGIC = b"flowscope recording\n"
 _COLUMNS: dict[str, Any] = {"frames": Frames, "spans": Spans, "totals": Totals, "memory": Memory}
 _KINDS = {"<i4", "<i8"}
 #: The versions that are read.
-_READ = (1, VERSION)
+_READ = (1, 2, VERSION)
 
 
 def save(recording: Recording, path: Any) -> None:
@@ -120,7 +121,7 @@ def load(path: Any) -> Recording:
     if version not in _READ:
         raise UnimplementedError(
             f"{path!r} is of version {version!r} of recordings, and this flowscope reads versions "
-            f"{' and '.join(map(str, _READ))}: open it with the flowscope that has written it"
+            f"{_READ[0]} to {VERSION}: open it with the flowscope that has written it"
         )
     if zlib.crc32(body).to_bytes(4, "little") != check:
         raise _damaged(path)
@@ -142,6 +143,8 @@ def _recording(header: dict[str, Any], body: bytes, at: int) -> Recording:
         array = np.frombuffer(body, kind, rows, at)
         parts[part][name] = array.astype(array.dtype.newbyteorder("="))
         at += array.nbytes
+    if "nbytes" not in parts["spans"]:
+        parts["spans"]["nbytes"] = _of_nodes(header, parts["spans"])
     values = []
     for name, dropped, rows in header.get("values", ()):
         kept = []
@@ -171,6 +174,14 @@ def _kept(row: list[Any], body: bytes, at: int) -> KeptValue:
         raise ValueError(name, shape)
     array = np.frombuffer(body, dtype.newbyteorder("<"), math.prod(shape), at).reshape(shape)
     return KeptValue(step, tuple(iterations), array.astype(dtype)[()])
+
+
+def _of_nodes(header: dict[str, Any], spans: dict[str, Any]) -> Any:
+    """Returns the bytes of spans in a file that tells them of nodes."""
+    told = [n.pop("nbytes", None) for n in header["nodes"]]
+    sizes = np.array([*[-1 if n is None else n for n in told], -1], np.int64)
+    is_sent = np.array([lane["kind"] == "transfer" for lane in header["lanes"]], bool)
+    return np.where(is_sent[spans["lane"]], sizes[spans["node"]], -1)
 
 
 def _node(data: dict[str, Any]) -> TracedNode:

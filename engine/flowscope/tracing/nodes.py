@@ -139,18 +139,17 @@ def traced_node(
         parent,
         waits_for,
         plan,
-        _sent_bytes(node),
     )
 
 
-def _sent_bytes(node: Node) -> int | None:
-    """Returns how many bytes a transfer brings over, where that is known; None of other nodes."""
+def sent_bytes(node: Node) -> int:
+    """Returns how many bytes a transfer brings over, where shapes tell that; -1 of other nodes."""
     if not isinstance(node.op, Transfer):
-        return None
+        return -1
     spec = node.outputs[0].spec
     size = size_of(spec.shape)
     if size is None or not spec.dtype.size:
-        return None
+        return -1
     nbytes: int = size * spec.dtype.size
     return nbytes // 2 if node.op.is_lossy else nbytes
 
@@ -179,4 +178,4 @@ def _line(origin: Any) -> Line | None:
     return Line(file, place.cell, place.line, place.text)
 
 
-__all__ = ["PlanNodes", "takes_time", "traced_node"]
+__all__ = ["PlanNodes", "sent_bytes", "takes_time", "traced_node"]

@@ -37,7 +37,7 @@ from flowscope.tracing.values import FetchedValues
 #: Steps whose readings need not be packed at once.
 _LOOSE = 16
 #: The dtypes of the columns of spans.
-_SPANS = (np.int32, np.int32, np.int32, np.int32, np.int64, np.int64)
+_SPANS = (np.int32, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64)
 
 
 class _Kept:
@@ -229,11 +229,12 @@ class Recorder:
             if kept.python:
                 lane = lanes.of_thread(kept.trace.thread, "Python", "python")
                 called = kept.trace.called - self._origin
-                parts.append(tuple([[v] for v in (lane, -1, -1, -1, called - kept.python, called)]))
+                row = lane, -1, -1, -1, called - kept.python, called, -1
+                parts.append(tuple([[v] for v in row]))
                 rows += 1
             node, frame = _shifted(s.node, first), _shifted(s.frame, frame_rows)
             times = begin - self._origin, end - self._origin
-            parts.append((s.lane, node, frame, s.iteration, *times))
+            parts.append((s.lane, node, frame, s.iteration, *times, s.nbytes))
             frames.append((f.loop + first, _shifted(f.parent, frame_rows), f.iteration))
             told.append(self._step(kept, rows))
             rows, frame_rows = rows + len(s), frame_rows + len(f.loop)

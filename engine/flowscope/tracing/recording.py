@@ -16,7 +16,7 @@ from flowscope.graph.lazy import frozen
 Array = Any
 
 #: Of the files that recordings are kept in.
-VERSION = 2
+VERSION = 3
 
 Phase = Literal["forward", "gradient", "update"]
 #: "device": what a device computed; "helper": parts of its large operations that another thread
@@ -61,7 +61,6 @@ class TracedNode:
         waits_for: Positions of the nodes that it waits for: its inputs', control inputs', and those
             that touch a variable of its before it. Loops and branches wait as a whole.
         plan: Which of the recording's plans it belongs to.
-        nbytes: Of a transfer, how many bytes go over each time, where shapes tell that; else None.
     """
 
     name: str
@@ -76,7 +75,6 @@ class TracedNode:
     parent: int
     waits_for: tuple[int, ...]
     plan: int
-    nbytes: int | None = None
 
 
 @frozen
@@ -117,6 +115,8 @@ class Spans:
         frame: Row of the frame that it lies in, -1 outside of loops.
         iteration: The iteration of that frame, -1 outside of loops.
         begin, end: Nanoseconds.
+        nbytes: In a lane of transfers how many bytes went over: measured where partitions run
+            apart, else told by shapes; -1 where that is not known, and in other lanes.
     """
 
     lane: Array
@@ -125,6 +125,7 @@ class Spans:
     iteration: Array
     begin: Array
     end: Array
+    nbytes: Array
 
     def __len__(self) -> int:
         return len(self.begin)

@@ -20,7 +20,7 @@ class Window:
     Attributes:
         columns: A row each, by begin, outer ones first: "lane", "node" (position in `nodes`, -1
             where it is no operation's), "frame" (row of `frames`), "iteration", "begin", "end",
-            "count", "depth", "critical".
+            "nbytes" (-1 where that is not known), "count", "depth", "critical".
         nodes: The positions of the nodes in the recording.
         frames: The frames of the spans and those around: "loop", "parent", "iteration".
     """
@@ -46,7 +46,7 @@ def window(recording: Recording, step: TracedStep, begin: int, end: int, most: i
     rows = rows[np.lexsort((-rows, -spans.end[rows], spans.begin[rows]))]
     columns = {
         name: getattr(spans, name)[rows]
-        for name in ("lane", "node", "frame", "iteration", "begin", "end")
+        for name in ("lane", "node", "frame", "iteration", "begin", "end", "nbytes")
     }
     columns["depth"] = _depths(recording, columns)
     columns["critical"] = np.isin(rows, recording.critical_path(step)).astype(np.int32)
@@ -106,6 +106,10 @@ def _merged(columns: dict[str, Array], begin: int, end: int, most: int) -> dict[
     made["end"] = np.full(len(first), np.iinfo(np.int64).min)
     np.maximum.at(made["end"], group, narrow["end"])
     np.maximum.at(made["critical"], group, narrow["critical"])
+    is_unknown = np.zeros(len(first), bool)
+    np.logical_or.at(is_unknown, group, narrow["nbytes"] < 0)
+    together = np.bincount(group, narrow["nbytes"]).astype(np.int64)
+    made["nbytes"] = np.where(is_unknown, -1, together)
     made["node"] = np.where(count > 1, -1, made["node"])
     joined = {name: np.concatenate([wide[name], made[name]]) for name in columns}
     order = np.lexsort((joined["depth"], joined["begin"]))

@@ -10,8 +10,6 @@ export interface RecordedNode {
   readonly phase: string;
   /** Ids of the operations that it was made of; [] of what planning added. */
   readonly ops: readonly number[];
-  /** Of a transfer, how many bytes go over each time; null where that is not known, and of others. */
-  readonly bytes: number | null;
 }
 
 export type LaneKind = ToldSpans["lanes"][number]["kind"];
@@ -65,6 +63,8 @@ export interface Spans {
   readonly stands_for: ArrayLike<number>;
   /** 1 where the span lies on the critical path of its step. */
   readonly isCritical: ArrayLike<number>;
+  /** In a lane of transfers how many bytes went over; -1 where that is not known, and in other lanes. */
+  readonly bytes: ArrayLike<number>;
 }
 
 /** A time of which nothing was recorded. */
@@ -112,12 +112,12 @@ export function recordingOf(told: ToldSpans, ours: (id: number) => number): Reco
   const { spans, memory } = told;
   const times = (name: string): Float64Array => Float64Array.from(column(spans, name), (us) => us * NS_PER_US);
   return {
-    nodes: told.nodes.map(({ name, type, device, phase, operations, nbytes }) => ({ name, type, device, phase, ops: operations.map(ours), bytes: nbytes })),
+    nodes: told.nodes.map(({ name, type, device, phase, operations }) => ({ name, type, device, phase, ops: operations.map(ours) })),
     lanes: told.lanes, frames: framesOf(told), step: stepOf(told.step),
     spans: {
       count: spans.rows, lane: column(spans, "lane"), node: column(spans, "node"), frame: column(spans, "frame"),
       iteration: column(spans, "iteration"), begin_ns: times("begin_us"), end_ns: times("end_us"),
-      stands_for: column(spans, "count"), isCritical: column(spans, "critical"),
+      stands_for: column(spans, "count"), isCritical: column(spans, "critical"), bytes: column(spans, "nbytes"),
     },
     gaps: told.gaps.map(({ begin_us, end_us, why }) => ({ begin_ns: begin_us * NS_PER_US, end_ns: end_us * NS_PER_US, what: why })),
     memory: {

@@ -32,15 +32,26 @@ function oneCard({ nodes, spans, frames, lanes, step }: Recording, slices: Slice
   if (span < 0) return { title: iteration ?? "", lines: [time, begin] };
   const node = nodes[spans.node[span] ?? -1];
   const count = spans.stands_for[span] ?? 1;
-  // In a device's own lane it is a Send, or a Recv that waits: no time of the way.
-  const isSent = lanes[spans.lane[span] ?? -1]?.kind === "transfer";
-  if (count > 1) return { title: `${plural(count, "slice")}, too narrow to be told apart`, lines: [time, begin, "zoom in to see them"] };
+  const sent = sentIn(spans, slices, at, at);
+  if (count > 1) return { title: `${plural(count, "slice")}, too narrow to be told apart`, lines: [...sent, time, begin, "zoom in to see them"] };
   return {
     title: node?.name ?? lanes[spans.lane[span] ?? -1]?.name ?? "", lines: [
-      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), ...(node?.bytes && isSent ? [sentText(node.bytes, end_ns - begin_ns)] : []), time, begin,
+      ...(node ? [[node.type, node.phase].filter(Boolean).join(", ")] : []), ...sent, time, begin,
       ...(iteration ? [iteration] : []), ...(spans.isCritical[span] ? ["on the critical path"] : []),
     ],
   };
+}
+
+/** What went over in slices of a lane of transfers, as a line; [] where that is not known, and in other lanes. */
+export function sentIn(spans: Recording["spans"], slices: Slices, first: number, last: number): string[] {
+  let [bytes, ns] = [0, 0];
+  for (let i = first; i <= Math.min(last, first + MOST_LOOKED_AT); i++) {
+    const own = spans.bytes[slices.span[i] ?? -1] ?? -1;
+    if (own < 0) return [];
+    bytes += own;
+    ns += (slices.end_ns[i] ?? 0) - (slices.begin_ns[i] ?? 0);
+  }
+  return bytes > 0 ? [sentText(bytes, ns)] : [];
 }
 
 /** "64 kB, 120 MB/s". */
@@ -64,7 +75,7 @@ function mergedCard({ nodes, spans }: Recording, slices: Slices, first: number, 
   return {
     title: `${plural(all, "slice")}, each narrower than a pixel`,
     lines: [
-      `${duration(sum_ns / 1e9)} together`,
+      ...sentIn(spans, slices, first, last), `${duration(sum_ns / 1e9)} together`,
       ...longest.map(([node, { ns, count }]) => `${nodes[node]?.name ?? ""}: ${duration(ns / 1e9)}${count > 1 ? ` in ${plural(count, "run")}` : ""}`),
       "zoom in to see them",
     ],

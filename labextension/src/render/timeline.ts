@@ -4,7 +4,7 @@ import { ROW_PX, see, SeenRow, tickStep, type PlacedLane, type PlacedRow, type T
 import { bytesText } from "../model/running.js";
 import { duration, whole } from "../model/figures.js";
 import type { LaneKind, RecordedFrame, RecordedStep, Recording } from "../model/recording.js";
-import { sentText } from "../model/slice_facts.js";
+import { sentIn } from "../model/slice_facts.js";
 import type { Slices } from "../model/timeline_rows.js";
 import { fitText } from "./fit.js";
 import { rampColor, rampInk } from "./ramp.js";
@@ -143,9 +143,8 @@ export class TimelinePainter {
       if (selected !== null || picture.chosen !== null) this.#mark(picture, row.slices, first, last, x, y, w, h, theme);
       if (w >= LEAST_LABEL_PX) {
         ctx.fillStyle = isIteration ? theme.text : inkOf(kind, share, theme);
-        const bytes = isMerged || kind !== "transfer" ? null : (recording.nodes[recording.spans.node[span] ?? -1]?.bytes ?? null);
-        const sent = bytes === null ? "" : `, ${sentText(bytes, (row.slices.end_ns[first] ?? 0) - (row.slices.begin_ns[first] ?? 0))}`;
-        this.#text(isMerged ? `${whole(last - first + 1)} ops` : nameOf(recording, row.slices, first) + sent, x + 4, y + h / 2, w - 8, 11, theme);
+        const sent = isMerged ? [] : sentIn(recording.spans, row.slices, first, first);
+        this.#text(isMerged ? `${whole(last - first + 1)} ops` : [nameOf(recording, row.slices, first), ...sent].join(", "), x + 4, y + h / 2, w - 8, 11, theme);
       }
     }
   }

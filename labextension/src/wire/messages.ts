@@ -779,7 +779,6 @@ export interface TraceNode {
   readonly device: string;
   readonly phase: "forward" | "gradient" | "update";
   readonly kind: "op" | "loop" | "branch";
-  readonly nbytes: number | null;
 }
 
 /** A time of which nothing is kept: nobody's. */
