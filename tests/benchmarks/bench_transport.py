@@ -1,11 +1,12 @@
 """The transport of a cluster between two processes: no graph, no plan, no session.
 
-Run: python tests/benchmarks/bench_transport.py [--tls] [--busy] [PIECE ...]
+Run: python tests/benchmarks/bench_transport.py [--tls | --dask] [--busy] [PIECE ...]
 
 Raw sockets first, as what can be had at most on this machine; then loops by window (iterations/s),
 a value there and back, runs without and with a number, and 100 MB on the bulk connection and as a
-run's answer. With --tls connections are sealed, with --busy a Python thread computes in each
-process meanwhile. Medians of several rounds, for which another load of the machine matters much.
+run's answer. With --tls connections are sealed, with --dask they go over Dask's ports, with --busy
+a Python thread computes in each process meanwhile. Medians of several rounds, for which another
+load of the machine matters much.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.tls import TLSContexts
+
+if TYPE_CHECKING:
+    from dask_ports import DaskPorts
 
 ONE, OTHER = (f"/job:worker/replica:0/task:{i}" for i in range(2))
 A, B = (f"{p}/device:CPU:0" for p in (ONE, OTHER))
@@ -82,7 +87,7 @@ def compute_for_ever() -> None:
 # ---------------------------------------------------------------- the other process
 
 
-def serve(folder: str | None, is_busy: bool) -> None:
+def serve(folder: str | None, is_busy: bool, ports: DaskPorts | None) -> None:
     endpoint = Endpoint(OTHER, 1, b"secret", tls=contexts(folder))
 
     def run(peer: str, header: dict[str, Any], values: list[Any]) -> Any:
@@ -100,7 +105,8 @@ def serve(folder: str | None, is_busy: bool) -> None:
     endpoint.on_run = run
     if is_busy:
         compute_for_ever()
-    print(endpoint.address[1], flush=True)
+    host, port = endpoint.address
+    print(f"{host}:{port}" if ports is None else ports.lead_to(endpoint), flush=True)
     raw = socket.create_server(("127.0.0.1", 0))
     print(raw.getsockname()[1], flush=True)
     sock, _ = raw.accept()
@@ -223,16 +229,23 @@ PIECES: dict[str, tuple[Callable[[Bench], float], str, Callable[[float], float]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--dask", action="store_true")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("pieces", nargs="*", help="parts of names; all where none are given")
     options = parser.parse_args()
+    ports = None
+    if options.dask:
+        sys.path.append(str(Path(__file__).parents[1] / "helpers"))
+        from dask_ports import DaskPorts  # Dask takes a while to load
+
+        ports = DaskPorts()
     if options.serve:
-        serve(options.folder, options.busy)
+        serve(options.folder, options.busy, ports)
         return
     with tempfile.TemporaryDirectory() as folder:
-        more = ["--busy"] * options.busy
+        more = ["--busy"] * options.busy + ["--dask"] * options.dask
         if options.tls:
             made = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=bench -keyout key.pem -out"
             subprocess.run([*made.split(), "cert.pem"], cwd=folder, check=True, capture_output=True)
@@ -245,19 +258,20 @@ def main() -> None:
         )
         try:
             assert child.stdout is not None
-            port, raw_port = (int(child.stdout.readline()) for _ in range(2))
-            tls = contexts(folder) if options.tls else None
-            measure(port, raw_port, tls, options.busy, options.pieces)
+            address, raw_port = child.stdout.readline().decode().strip(), child.stdout.readline()
+            endpoint = Endpoint(ONE, 1, b"secret", tls=contexts(folder) if options.tls else None)
+            if ports is not None:
+                endpoint.dial = ports.streams.dial
+                endpoint.connect(OTHER, address, 1)
+            else:
+                endpoint.connect(OTHER, ("127.0.0.1", int(address.rpartition(":")[2])), 1)
+            measure(endpoint, int(raw_port), options.busy, options.pieces)
         finally:
             child.kill()
             child.communicate()
 
 
-def measure(
-    port: int, raw_port: int, tls: TLSContexts | None, is_busy: bool, chosen: list[str]
-) -> None:
-    endpoint = Endpoint(ONE, 1, b"secret", tls=tls)
-    endpoint.connect(OTHER, ("127.0.0.1", port), 1)
+def measure(endpoint: Endpoint, raw_port: int, is_busy: bool, chosen: list[str]) -> None:
     raw = socket.create_connection(("127.0.0.1", raw_port))
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     bench = Bench(endpoint, raw)

@@ -8,6 +8,7 @@ from process_channels import (
     RECEIVER,
     SENDER,
     STEP,
+    TRANSPORTS,
     FreeGate,
     from_first_to_second,
     two_endpoints,
@@ -24,9 +25,9 @@ TABLE = from_first_to_second(KEYS)
 X, Y, Z = KEYS
 
 
-@pytest.fixture
-def ends():
-    with two_endpoints() as found:
+@pytest.fixture(params=TRANSPORTS)
+def ends(request):
+    with two_endpoints(request.param) as found:
         yield found
 
 

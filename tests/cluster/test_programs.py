@@ -57,6 +57,15 @@ def test_random_programs_on_random_tasks_give_the_same_bits(cluster, seed, mode)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
 @pytest.mark.parametrize("mode", MODES)
+def test_they_do_so_over_dasks_ports(mode):
+    with hosts_here(3, transport="dask") as (cluster, _):
+        for seed in range(50, 54):
+            check(seed, mode, cluster)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
+@pytest.mark.parametrize("mode", MODES)
 def test_they_do_so_in_processes_of_their_own(processes, mode):
     for seed in range(30, 42):
         check(seed, mode, processes)

@@ -37,7 +37,8 @@ def test_it_prints_as_a_table_with_what_is_wrong_below():
     wrong = Finding("hung", "ps 1 hangs: no step waits for it", (WORKER.task,))
     told = ClusterStatus("fs://1", "tcp://a", "http://a/status", (WORKER,), (), (wrong,))
     head, row, *below = str(told).splitlines()
-    assert " ".join(head.split()) == "task worker host pid devices memory held steps health"
+    names = "task worker host pid devices memory held steps transport health"
+    assert head.split() == names.split()
     assert row.split("  ")[0] == "ps 1"
     assert "300 MB of 4 GB" in row
     assert "12 (1 run)" in row

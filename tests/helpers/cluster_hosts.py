@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
+from process_channels import led_to
+
 import flowscope as fs
 from flowscope.cluster.hosted import HostedSteps
 from flowscope.cluster.reports import clock_report, status_report
 from flowscope.cluster.session import CLIENT_TASK, ClusterSession
-from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.local_devices import local_devices
@@ -30,7 +32,7 @@ class DeviceInfo(NamedTuple):
 
 class Task(NamedTuple):
     name: str
-    address: tuple[str, int]
+    address: Address
     incarnation: int
     devices: tuple[DeviceInfo, ...]
     pid: int
@@ -73,7 +75,7 @@ class Host:
 class Cluster:
     """A client's end."""
 
-    def __init__(self, tasks: list[Task]) -> None:
+    def __init__(self, tasks: list[Task], dial: Any = None) -> None:
         self.uid = int.from_bytes(os.urandom(7))
         self.target = f"test://{self.uid:x}"
         self.tasks = tuple(tasks)
@@ -85,11 +87,16 @@ class Cluster:
         self.endpoint = Endpoint(f"client:{self.uid:x}", 1, SECRET)
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = self.lost
+        if dial is not None:
+            self.endpoint.dial = dial
         for task in tasks:
             self.endpoint.connect(task.name, task.address, task.incarnation)
 
     def task(self, name: str) -> Task:
         return next(t for t in self.tasks if t.name == name)
+
+    def ways(self, name: str) -> tuple[Address, str | None]:
+        return self.task(name).address, None
 
     def open(self, session: fs.Session) -> ClusterSession:
         return ClusterSession(self, session)
@@ -120,16 +127,20 @@ def on(number: int) -> Any:
 
 
 @contextmanager
-def hosts_here(count: int = 2, cpus: int = 1) -> Iterator[tuple[Cluster, list[Host]]]:
+def hosts_here(
+    count: int = 2, cpus: int = 1, transport: str = "sockets"
+) -> Iterator[tuple[Cluster, list[Host]]]:
     """Hosts in this process."""
     hosts = [Host(worker(i), cpus) for i in range(count)]
-    cluster = Cluster([h.task for h in hosts])
-    try:
-        yield cluster, hosts
-    finally:
-        cluster.endpoint.close()
-        for host in hosts:
-            host.endpoint.close()
+    with led_to(transport, *[h.endpoint for h in hosts]) as (dial, addresses):
+        tasks = [h.task._replace(address=a) for h, a in zip(hosts, addresses, strict=True)]
+        cluster = Cluster(tasks, dial)
+        try:
+            yield cluster, hosts
+        finally:
+            cluster.endpoint.close()
+            for host in hosts:
+                host.endpoint.close()
 
 
 @contextmanager

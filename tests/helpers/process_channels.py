@@ -33,16 +33,33 @@ SENDER, RECEIVER = (f"/job:worker/replica:0/task:{i}" for i in range(2))
 STEP = StepId(0xC11E47, 1)
 
 
+#: What carries the bytes of endpoints: own sockets, or comms of Dask's.
+TRANSPORTS = ("sockets", "dask")
+
+
 @contextmanager
-def two_endpoints() -> Iterator[tuple[Endpoint, Endpoint]]:
+def two_endpoints(transport: str = "sockets") -> Iterator[tuple[Endpoint, Endpoint]]:
     """Gives two endpoints that are connected."""
     one, other = Endpoint(SENDER, 1, b"secret"), Endpoint(RECEIVER, 1, b"secret")
-    try:
-        one.connect(RECEIVER, other.address, 1)
-        yield one, other
-    finally:
-        one.close()
-        other.close()
+    with led_to(transport, one, other) as (_, addresses):
+        try:
+            one.connect(RECEIVER, addresses[1], 1)
+            yield one, other
+        finally:
+            one.close()
+            other.close()
+
+
+@contextmanager
+def led_to(transport: str, *endpoints: Endpoint) -> Iterator[tuple[Any, list[Any]]]:
+    """Gives what others dial by, if there is something, and the addresses of endpoints."""
+    if transport == "sockets":
+        yield None, [endpoint.address for endpoint in endpoints]
+        return
+    from dask_ports import dask_ports  # Dask takes a while to load
+
+    with dask_ports() as ports:
+        yield ports.streams.dial, [ports.lead_to(endpoint) for endpoint in endpoints]
 
 
 def by_device(keys: Sequence[str]) -> KeyTable:
@@ -57,10 +74,10 @@ def from_first_to_second(keys: Sequence[str]) -> KeyTable:
 
 
 @contextmanager
-def joined_channel(keys: Sequence[str]) -> Iterator[Any]:
+def joined_channel(keys: Sequence[str], transport: str = "sockets") -> Iterator[Any]:
     """Gives a channel whose mailboxes send at one endpoint and receive at another."""
     table = from_first_to_second(keys)
-    with two_endpoints() as (one, other):
+    with two_endpoints(transport) as (one, other):
         yield _Joined(one.open_step(STEP, table), other.open_step(STEP, table))
 
 

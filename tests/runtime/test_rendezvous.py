@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from process_channels import FreeGate, arrived, joined_channel, unread
+from process_channels import TRANSPORTS, FreeGate, arrived, joined_channel, unread
 from split_runs import Shuffled
 
 from flowscope.errors import AbortedError, CancelledError
@@ -16,10 +16,10 @@ A, B = (f"/job:localhost/replica:0/task:0/device:CPU:{i}" for i in range(2))
 KEY = f"{A};{B};tanh:0"
 
 
-@pytest.fixture(params=["memory", "shuffled", "sockets"])
+@pytest.fixture(params=["memory", "shuffled", *TRANSPORTS])
 def channel(request):
-    if request.param == "sockets":
-        with joined_channel([KEY, KEY + "x", "a;b;c"]) as channel:
+    if request.param in TRANSPORTS:
+        with joined_channel([KEY, KEY + "x", "a;b;c"], request.param) as channel:
             yield channel
     else:
         yield Rendezvous() if request.param == "memory" else Shuffled(3)

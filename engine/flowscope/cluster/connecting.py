@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from flowscope.errors import UnimplementedError
+from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from flowscope.runtime.engine import current
 
 if TYPE_CHECKING:
     from flowscope.cluster.membership import Cluster
+    from flowscope.cluster.tasks import Transport
     from flowscope.runtime.config import ConfigProto
 
 
@@ -19,6 +20,7 @@ def connect(
     *,
     jobs: Mapping[str, Sequence[Any]] | None = None,
     config: ConfigProto | None = None,
+    transport: Transport | None = None,
 ) -> Cluster:
     """Connects with a Dask cluster, whose workers then are tasks that sessions can run on.
 
@@ -37,18 +39,26 @@ def connect(
             are workers.
         config: Says which devices workers have (`device_count`, `fake_devices`); what the first
             client says, holds. By default each has a CPU.
+        transport: What carries the values of steps: "sockets" of their own, or "dask" for
+            connections over the ports of Dask's workers, which are slower. By default "dask" where
+            Dask speaks UCX, else "sockets", and "dask" to workers that these do not reach. A worker
+            whose port cannot be reached either is reached through the scheduler.
 
     Raises:
         UnimplementedError: if Dask (`distributed`) is not installed.
         DTypeError: if these are no arguments of these kinds.
         UnavailableError: if the cluster cannot be reached.
+        InvalidArgumentError: if there is no such transport.
         FailedPreconditionError: if workers or the scheduler have no flowscope, or another version,
-            or if workers are other tasks already than `jobs` says.
+            if workers are other tasks already than `jobs` says, or if this process is connected
+            with the cluster by another transport.
     """
     if find_spec("distributed") is None:
         raise UnimplementedError(
             'fs.cluster needs Dask: pip install "flowscope[cluster]" installs it'
         )
+    if transport not in (None, "sockets", "dask"):
+        raise InvalidArgumentError(f'expected "sockets" or "dask" as transport, got {transport!r}')
     from flowscope.cluster.dask_client import DaskClient  # Dask takes a while to load
     from flowscope.cluster.membership import Cluster
 
@@ -56,10 +66,15 @@ def connect(
     found = current().clusters.get(dask.address)
     if isinstance(found, Cluster):
         dask.close()
+        if transport not in (None, found.transport):
+            raise FailedPreconditionError(
+                f"expected transport={found.transport!r}, by which this process is connected with "
+                f"{found.target} already, got {transport!r}: close() that cluster before"
+            )
         found.dask.attach(jobs, config)
         return found
     try:
-        return Cluster(dask, jobs, config)
+        return Cluster(dask, jobs, config, transport)
     except BaseException:
         dask.close()
         raise

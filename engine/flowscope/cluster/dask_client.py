@@ -10,6 +10,7 @@ from typing import Any
 import distributed
 
 import flowscope
+from flowscope.cluster.dask_comm import DaskStreams
 from flowscope.cluster.members import Attached
 from flowscope.cluster.tasks import check_jobs
 from flowscope.errors import (
@@ -42,6 +43,7 @@ class DaskClient:
         self._client = client
         self._is_own = is_own
         self._events: Callable[[dict[str, Any]], None] | None = None
+        self._streams: DaskStreams | None = None
 
     @staticmethod
     def of(given: Any) -> DaskClient:
@@ -110,7 +112,10 @@ class DaskClient:
         told = self._ask("flowscope_attach", version=version, jobs=found)
         sealed = is_sealed(self.address)
         tls = tls_contexts(client.security, "client") if sealed else None
-        return Attached(told["secret"], told["hosts"], tls, "127.0.0.1")
+        if self._streams is None:
+            arguments = client.security.get_connection_args("client")
+            self._streams = DaskStreams(client.loop, arguments, self.address)
+        return Attached(told["secret"], told["hosts"], tls, "127.0.0.1", self._streams.dial)
 
     def log(self, event: dict[str, Any]) -> None:
         """Writes an event to Dask's log, if the scheduler is there."""
@@ -147,6 +152,8 @@ class DaskClient:
         """Lets go of the client, and closes it where it was made here."""
         if self._events is not None and self._client.status == "running":
             self._client.unsubscribe_topic(_TOPIC)
+        if self._streams is not None:
+            self._streams.close()
         if self._is_own:
             self._client.close()
 

@@ -148,7 +148,9 @@ class HostedSteps:
         shipment = loads(values[0].tobytes())
         for other in shipment.peers:
             if self._host.name < other.name:
-                self._host.endpoint.connect(other.name, other.address, other.incarnation)
+                self._host.endpoint.connect(
+                    other.name, other.address, other.incarnation, instead=other.instead
+                )
         session.plans[header["plan"]] = HostedPlan(self._host, session, shipment)
         return {}, []
 

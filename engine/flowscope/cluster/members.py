@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -12,12 +13,15 @@ if TYPE_CHECKING:
 
 
 class Attached(NamedTuple):
-    """What a client is told when it attaches: the secret, the hosts there are, how to listen."""
+    """What a client is told when it attaches: the secret, the hosts there are, how to listen, and
+    what dials addresses that are names, if there is something.
+    """
 
     secret: bytes
     hosts: list[dict[str, Any]]
     tls: TLSContexts | None
     listen_at: str
+    dial: Callable[[str, float], socket.socket] | None = None
 
 
 class Members(Protocol):

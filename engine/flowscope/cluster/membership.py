@@ -20,8 +20,8 @@ from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
 from flowscope.cluster.status import ClusterStatus
-from flowscope.cluster.tasks import Task
-from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.tasks import Task, Transport
+from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import NotFoundError, OpError, UnavailableError
 from flowscope.graph.summary import counted
@@ -51,7 +51,7 @@ class Cluster:
 
     Args:
         dask: The connection with Dask.
-        jobs, config: See `fs.cluster.connect`.
+        jobs, config, transport: See `fs.cluster.connect`.
 
     Attributes:
         target: What sessions find it by: the scheduler's address.
@@ -62,6 +62,7 @@ class Cluster:
         session_numbers, step_numbers: Count this client's sessions and steps.
         on_lost: Are told the name of a task that has died, hangs or has left, and why.
         dask: The connection with Dask.
+        transport: What was asked for to carry the bytes of steps.
         watch: Asks all processes how they are.
     """
 
@@ -70,8 +71,10 @@ class Cluster:
         dask: Members,
         jobs: Mapping[str, Sequence[Any]] | None = None,
         config: ConfigProto | None = None,
+        transport: Transport | None = None,
     ) -> None:
         self.dask = dask
+        self.transport = transport
         self.target = dask.address
         self.uid = new_incarnation()
         self.session_numbers: Iterator[int] = itertools.count()
@@ -93,6 +96,8 @@ class Cluster:
         )
         self.endpoint.on_call = lambda peer, message: answer(self.handlers, peer, message)
         self.endpoint.on_lost = self._connection_lost
+        if attached.dial is not None:
+            self.endpoint.dial = attached.dial
         self._heartbeat = Heartbeat(self)
         self.watch = ClusterWatch(self)
         try:
@@ -132,6 +137,14 @@ class Cluster:
         if state == "hung":
             raise UnavailableError(f"{name} hangs: {reason}")
         return found
+
+    def ways(self, task: str) -> tuple[Address, str | None]:
+        """Returns where processes of this cluster reach a task, and where else if not there.
+
+        Raises:
+            NotFoundError, UnavailableError: as `task` does.
+        """
+        return self.task(task).ways(self.transport)
 
     def health(self, task: str) -> tuple[Literal["ok", "busy", "hung", "lost"], str]:
         """Returns how a task is, and why, in a sentence."""
@@ -264,7 +277,8 @@ class Cluster:
             return
         if old is not None:
             self.lose(task.name, "it was started again")
-        self.endpoint.connect(task.name, task.address, task.incarnation, _CONNECT_S)
+        way, instead = task.ways(self.transport)
+        self.endpoint.connect(task.name, way, task.incarnation, _CONNECT_S, instead=instead)
         self._heartbeat.hear(task.name)
         with self._lock:
             self._tasks[task.name] = task

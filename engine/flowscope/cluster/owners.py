@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableSet, Sequence
 from typing import Any, Protocol
 
-from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClusterWatch
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
@@ -33,10 +33,6 @@ class TaskFacts(Protocol):
     @property
     def name(self) -> str:
         """Its name, such as "/job:worker/replica:0/task:3"."""
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where its endpoint listens."""
 
     @property
     def incarnation(self) -> int:
@@ -90,6 +86,9 @@ class ClusterOwner(Protocol):
 
     def task(self, name: str) -> TaskFacts:
         """Returns the task of this name."""
+
+    def ways(self, task: str) -> tuple[Address, str | None]:
+        """Returns where a task is reached, and where else if not there."""
 
 
 __all__ = ["ClusterOwner", "Handler", "HostOwner", "TaskFacts"]

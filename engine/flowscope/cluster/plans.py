@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from flowscope.cluster.transport.endpoint import Address
 from flowscope.graph.lazy import frozen
 from flowscope.ops.host.py_functions import bind_function, called_function
 from flowscope.ops.state.update_groups import BeginUpdate
@@ -25,8 +26,10 @@ class Peer(NamedTuple):
     """A process that takes part in a plan, and how it is reached."""
 
     name: str
-    address: tuple[str, int]
     incarnation: int
+    address: Address
+    #: Where it is reached if not there.
+    instead: str | None
 
 
 @frozen

@@ -13,9 +13,11 @@ from typing import Any
 
 import psutil
 from distributed.comm.addressing import get_address_host
+from distributed.core import Status
 from distributed.diagnostics.plugin import WorkerPlugin
 
 import flowscope
+from flowscope.cluster.dask_comm import STREAM, DaskStreams
 from flowscope.cluster.host import Host
 from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
 from flowscope.cluster.tasks import DeviceInfo, Task, task_name
@@ -75,6 +77,9 @@ class HostPlugin(WorkerPlugin):
         self.host = await asyncio.to_thread(
             Host, name, entered["secret"], _address_of(worker.address), 0, tls, self._config
         )
+        self._streams = DaskStreams(worker.loop, worker.security.get_connection_args("worker"))
+        self.host.endpoint.dial = self._streams.dial
+        worker.handlers[STREAM] = self._stream
         worker.metrics[HELD_METRIC] = self._held_bytes
         worker.metrics[STEPS_METRIC] = self._steps
         host = self._task(worker, entered).told()
@@ -84,9 +89,15 @@ class HostPlugin(WorkerPlugin):
         """Ends the host."""
         for metric in (HELD_METRIC, STEPS_METRIC):
             worker.metrics.pop(metric, None)
+        worker.handlers.pop(STREAM, None)
         host = self.__dict__.pop("host", None)
         if host is not None:
             await asyncio.to_thread(host.close, "it was retired, or its cluster was closed")
+            await asyncio.to_thread(self._streams.close)
+
+    async def _stream(self, comm: Any) -> Status:
+        """Takes a connection that has come over Dask's port."""
+        return await self._streams.serve(comm, self.host.endpoint.take)
 
     def _task(self, worker: Any, entered: dict[str, Any]) -> Task:
         host = self.host

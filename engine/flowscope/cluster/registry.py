@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from distributed.core import Status
 from distributed.diagnostics.plugin import SchedulerPlugin
 
+from flowscope.cluster.dask_comm import RELAY, relay
 from flowscope.cluster.tasks import TaskNumbers, WorkerFacts
 from flowscope.errors import FailedPreconditionError, UnavailableError
 
@@ -48,7 +50,12 @@ class Registry(SchedulerPlugin):
         self._scheduler = scheduler
         self._numbers.add(_facts(ws) for ws in scheduler.workers.values())
         scheduler.handlers.update(
-            flowscope_attach=self.attach, flowscope_enter=self.enter, flowscope_ready=self.ready
+            {
+                "flowscope_attach": self.attach,
+                "flowscope_enter": self.enter,
+                "flowscope_ready": self.ready,
+                RELAY: self.relay,
+            }
         )
 
     def add_worker(self, scheduler: Any, worker: str) -> None:
@@ -103,6 +110,13 @@ class Registry(SchedulerPlugin):
             raise UnavailableError(f"the scheduler does not know a worker at {address}")
         self._hosts[address] = host
         self._scheduler.log_event(NAME, {"event": "ready", "task": host["name"], "host": host})
+
+    async def relay(self, comm: Any, address: str) -> Status:
+        """Leads a connection of a client's to a worker that the client does not reach."""
+        if address not in self._hosts:
+            comm.abort()
+            return Status.dont_reply
+        return await relay(comm, address, self._scheduler.connection_args)
 
     def _check(self, who: str, version: str) -> None:
         if version != self.version:

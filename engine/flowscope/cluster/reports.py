@@ -48,6 +48,7 @@ def status_report(
         "held": held_bytes,
         "steps": steps,
         "running": running,
+        "transports": sorted({"sockets" if p.is_direct else "dask" for p in peers}),
         "traffic": [sum(p.sent_bytes for p in peers), sum(p.received_bytes for p in peers)],
         "queues": [[q.name, q.size, q.capacity, *q.waiting] for q in queues],
         "queue_waits": [[f"{step.client:x}", step.number, *told] for step, *told in queue_waits],

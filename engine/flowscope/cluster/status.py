@@ -15,6 +15,9 @@ from typing import Literal
 #: "hung": it does not, and does nothing. "lost": its process has ended, or it has left the cluster.
 Health = Literal["ok", "busy", "hung", "lost"]
 
+_HEAD = (
+    "task", "worker", "host", "pid", "devices", "memory", "held", "steps", "transport", "health"
+)  # fmt: skip
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -83,6 +86,9 @@ class WorkerStatus:
     clock_ahead_s: float | None
     clock_error_s: float | None
     queues: tuple[QueueFill, ...]
+    #: What its connections with other processes are: "sockets" of their own, "dask" for those over
+    #: Dask's ports, or "dask and sockets"; "" where it has none.
+    transport: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,9 +122,8 @@ class ClusterStatus:
     findings: tuple[Finding, ...]
 
     def __str__(self) -> str:
-        head = ("task", "worker", "host", "pid", "devices", "memory", "held", "steps", "health")
-        rows = [head, *[_cells(worker) for worker in self.workers]]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+        rows = [_HEAD, *[_cells(worker) for worker in self.workers]]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
@@ -127,10 +132,7 @@ class ClusterStatus:
         return "\n".join([*lines, *([f"Dask: {self.dashboard}"] if self.dashboard else [])])
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f"<th>{name}</th>"
-            for name in ("task", "worker", "host", "pid", "devices", "memory", "held", "steps")
-        )
+        head = "".join(f"<th>{name}</th>" for name in _HEAD)
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(worker)) + "</tr>"
             for worker in self.workers
@@ -139,7 +141,7 @@ class ClusterStatus:
         link = ""
         if self.dashboard.startswith(("http://", "https://")):
             link = f'<p><a href="{escape(self.dashboard)}" target="_blank">Dask dashboard</a></p>'
-        table = f"<table><thead><tr>{head}<th>health</th></tr></thead><tbody>{rows}</tbody></table>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         return table + findings + link
 
 
@@ -185,7 +187,7 @@ def _cells(worker: WorkerStatus) -> Sequence[str]:
     health = worker.health if not worker.reason else f"{worker.health}: {worker.reason}"
     return (
         short_task(worker.task), worker.worker, worker.host, str(worker.pid), devices, memory,
-        bytes_text(worker.held_bytes), f"{worker.steps}{running}", health,
+        bytes_text(worker.held_bytes), f"{worker.steps}{running}", worker.transport, health,
     )  # fmt: skip
 
 

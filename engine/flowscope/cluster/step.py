@@ -175,13 +175,14 @@ class ClusterFunction:
     def _sent(self, one: _TaskPart) -> PendingRun:
         cluster, session = self.session.cluster, self.session
         task = cluster.task(one.task)
-        self._endpoint.connect(task.name, task.address, task.incarnation)
+        way, instead = cluster.ways(task.name)
+        self._endpoint.connect(task.name, way, task.incarnation, instead=instead)
         session.used.add(one.task)
         found = {cluster.task(name) for name in self._met_by(one.task)}
         shipment = Shipment(
             tuple([stripped(p) for p in one.partitions]),
             self._keys,
-            tuple([Peer(t.name, t.address, t.incarnation) for t in found]),
+            tuple([Peer(t.name, t.incarnation, *cluster.ways(t.name)) for t in found]),
             ((session.task, self._endpoint.name),),
             tuple([t.name for t in self._plan.request.feeds]),
             self._restarted,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from flowscope.cluster.transport.endpoint import Address
 from flowscope.errors import DTypeError, FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.lazy import frozen
 
 #: Jobs that TensorFlow's programs have; a worker's name or resource may say them.
 KNOWN_JOBS = ("chief", "evaluator", "master", "ps", "worker")
+#: What carries the bytes of steps: sockets of their own, or connections over Dask's ports.
+Transport = Literal["sockets", "dask"]
 _NAMED = re.compile(rf"({'|'.join(KNOWN_JOBS)})[-_](\d+)")
 _JOB = re.compile(r"[a-zA-Z][0-9a-zA-Z_]*")
 
@@ -60,6 +63,18 @@ class Task:
     started: float
     host: str
     memory_limit: int
+
+    def ways(self, transport: Transport | None) -> tuple[Address, str | None]:
+        """Returns where it is reached, and where else if not there.
+
+        Args:
+            transport: What is wanted; None for Dask's where that speaks UCX, else for sockets, and
+                Dask's ports if these do not reach it.
+        """
+        has_ucx = self.dask_address.startswith("ucx")
+        if transport == "dask" or (transport is None and has_ucx):
+            return self.dask_address, None
+        return self.address, (self.dask_address or None) if transport is None else None
 
     def told(self) -> dict[str, Any]:
         """Returns it as plain data."""
@@ -188,4 +203,12 @@ def _natural(worker: WorkerFacts) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
-__all__ = ["DeviceInfo", "Task", "TaskNumbers", "WorkerFacts", "check_jobs", "task_name"]
+__all__ = [
+    "DeviceInfo",
+    "Task",
+    "TaskNumbers",
+    "Transport",
+    "WorkerFacts",
+    "check_jobs",
+    "task_name",
+]

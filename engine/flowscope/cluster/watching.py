@@ -286,6 +286,7 @@ def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
         "running": report.get("running", 0),
         "sent_bytes": sent,
         "received_bytes": received,
+        "transport": " and ".join(report.get("transports", ())),
         "queues": tuple(QueueFill(*queue) for queue in report.get("queues", ())),
     }
 

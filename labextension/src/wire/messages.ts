@@ -60,6 +60,7 @@ export interface WorkerStatus {
   readonly clock_ahead_s: number | null;
   readonly clock_error_s: number | null;
   readonly queues: readonly QueueFill[];
+  readonly transport: string;
 }
 
 /** One sentence on why steps do not go on. */

@@ -49,12 +49,14 @@ class Connection:
         on_ready: Is called by the poller when there is something to read.
         on_failed: Is told the error with which the connection has ended; at most once.
         sent_bytes, received_bytes, writes: How many there were.
+        is_direct: Whether the socket leads to the peer, and is no half of a pair in this process.
     """
 
     def __init__(
         self, sock: socket.socket, tls: Tls | None, poller: Poller, sender: Sender
     ) -> None:
         self._socket = sock
+        self.is_direct = sock.family != socket.AF_UNIX
         self._tls = tls
         self._poller = poller
         self._sender = sender

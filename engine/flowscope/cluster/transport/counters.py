@@ -18,6 +18,7 @@ class PeerCounters:
         offered: Large values that the peer has not asked for.
         asked: Large values on their way here.
         silent_s: Seconds since the last control message of the peer.
+        is_direct: Whether sockets lead to the peer; else its bytes go by another process' part.
     """
 
     runs: int
@@ -30,6 +31,7 @@ class PeerCounters:
     offered: int
     asked: int
     silent_s: float
+    is_direct: bool
 
 
 #: By the peers' names.

@@ -5,6 +5,9 @@ always read; small, for the values of steps; bulk, for large arrays. Runs have c
 own. Any end may connect; afterwards both can do everything, except that only the end that has
 connected starts runs.
 
+An address is host and port of a socket, or a name that only the owner can dial: what he returns is
+one half of a pair of sockets, whose other half leads to the peer.
+
 Nothing here knows sessions, plans or Dask.
 """
 
@@ -15,7 +18,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope.cluster.transport.bulk import Bulk
@@ -44,6 +47,8 @@ _PURPOSES = ("control", "small", "bulk")
 #: So long whoever has connected may take for the handshake.
 _HANDSHAKE_S = 5.0
 _BACKLOG = 128
+#: Where a process listens: host and port, or a name that `Endpoint.dial` knows.
+Address = tuple[str, int] | str
 
 
 class Peer:
@@ -60,7 +65,7 @@ class Peer:
         self,
         name: str,
         incarnation: int,
-        address: tuple[str, int] | None,
+        address: Address | None,
         connections: dict[str, Connection],
     ) -> None:
         self.name = name
@@ -101,6 +106,7 @@ class Peer:
             offered=self.bulk.offered,
             asked=self.bulk.asked,
             silent_s=time.monotonic() - self.control.heard_at,
+            is_direct=self.connections["control"].is_direct,
         )
 
     def close(self) -> None:
@@ -133,6 +139,14 @@ def _no_loss(peer: str, error: Exception) -> None:
     return
 
 
+def _no_dial(address: str, timeout_s: float) -> socket.socket:
+    raise ConnectionRefusedError("this process has sockets only")
+
+
+class _UnreachableError(UnavailableError):
+    """Nobody has answered at an address."""
+
+
 class Endpoint:
     """One process' end. See the module.
 
@@ -149,6 +163,7 @@ class Endpoint:
         on_call: Does what control messages say, on the peer's control thread; must be quick.
         on_run: Does what runs say, each on a thread of its own.
         on_lost: Is told once per life of a peer that it has gone without a goodbye.
+        dial: Returns a socket that leads to an address that is a name, within so many seconds.
     """
 
     def __init__(
@@ -166,6 +181,9 @@ class Endpoint:
         self.on_call: OnCall = _no_call
         self.on_run: OnRun = _no_run
         self.on_lost = _no_loss
+        self.dial: Callable[[str, float], socket.socket] = _no_dial
+        #: Whether sockets reach the machines of peers that had two addresses.
+        self._is_reached: dict[str, bool] = {}
         self._secret = secret
         self._tls = tls
         self._lock = threading.Lock()
@@ -188,7 +206,13 @@ class Endpoint:
     # ------------------------------------------------------------ peers
 
     def connect(
-        self, peer: str, address: tuple[str, int], incarnation: int, timeout_s: float = 5.0
+        self,
+        peer: str,
+        address: Address,
+        incarnation: int,
+        timeout_s: float = 5.0,
+        *,
+        instead: str | None = None,
     ) -> None:
         """Connects with a peer, unless it is connected; afterwards both ends can send.
 
@@ -197,6 +221,7 @@ class Endpoint:
             address: Where it listens.
             incarnation: Which life of it is meant.
             timeout_s: How long each connection may take.
+            instead: Where it is reached if no socket reaches its machine.
 
         Raises:
             UnavailableError: if it cannot be reached, or another life of it is there.
@@ -205,6 +230,22 @@ class Endpoint:
         known = self._peers.get(peer)
         if known is not None and known.incarnation == incarnation:
             return
+        if instead is None:
+            self._connect(peer, address, incarnation, timeout_s)
+            return
+        host = address[0]
+        if self._is_reached.get(host, True):
+            try:
+                self._connect(peer, address, incarnation, timeout_s)
+                self._is_reached[host] = True
+                return
+            except _UnreachableError:
+                if host in self._is_reached:  # its machine is, the process is not
+                    raise
+        self._connect(peer, instead, incarnation, timeout_s)
+        self._is_reached[host] = False
+
+    def _connect(self, peer: str, address: Address, incarnation: int, timeout_s: float) -> None:
         group = int.from_bytes(os.urandom(8), "little")
         made: dict[str, Connection] = {}
         try:
@@ -357,16 +398,16 @@ class Endpoint:
         purpose: str,
         group: int,
         peer: str,
-        address: tuple[str, int],
+        address: Address,
         incarnation: int,
         timeout_s: float,
     ) -> Connection:
         hello = Hello(purpose, group, self.name, self.incarnation, peer, incarnation)
         try:
-            sock = socket.create_connection(address, timeout_s)
+            sock = self._reached(address, timeout_s)
             try:
                 tls = None
-                if self._tls is not None:
+                if self._tls is not None and not isinstance(address, str):
                     tls = Tls(self._tls.client, False, address[0])
                     tls.shake_hands(sock)
                 introduce(Talk(sock, tls), hello, self._secret)
@@ -375,13 +416,20 @@ class Endpoint:
                 sock.close()
                 raise
         except OSError as e:
-            raise UnavailableError(
-                f"{peer} cannot be reached at {address[0]}:{address[1]}: {e}"
-            ) from e
+            where = address if isinstance(address, str) else f"{address[0]}:{address[1]}"
+            raise _UnreachableError(f"{peer} cannot be reached at {where}: {e}") from e
+
+    def _reached(self, address: Address, timeout_s: float) -> socket.socket:
+        if not isinstance(address, str):
+            return socket.create_connection(address, timeout_s)
+        sock = self.dial(address, timeout_s)
+        sock.settimeout(timeout_s)
+        return sock
 
     def _made(self, sock: socket.socket, tls: Tls | None, purpose: str) -> Connection:
         sock.settimeout(None)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         poller = self._bulk_poller if purpose == "bulk" else self._poller
         return Connection(sock, tls, poller, self._sender)
 
@@ -407,14 +455,18 @@ class Endpoint:
                     return
                 time.sleep(0.01)  # no descriptors are left: it may be better soon
                 continue
-            self._start(f"handshake {self.name}", self._met, sock)
+            self.take(sock)
+
+    def take(self, sock: socket.socket) -> None:
+        """Takes a socket by which somebody has connected, and hears who it is, on a thread."""
+        self._start(f"handshake {self.name}", self._met, sock)
 
     def _met(self, sock: socket.socket) -> None:
         """Hears who has connected; serves a run connection, on this thread."""
         sock.settimeout(_HANDSHAKE_S)
         try:
             tls = None
-            if self._tls is not None:
+            if self._tls is not None and sock.family != socket.AF_UNIX:
                 tls = Tls(self._tls.server, True)
                 tls.shake_hands(sock)
             talk = Talk(sock, tls)
@@ -534,4 +586,4 @@ class Endpoint:
             self.on_lost(peer.name, error)
 
 
-__all__ = ["Endpoint", "Peer"]
+__all__ = ["Address", "Endpoint", "Peer"]
