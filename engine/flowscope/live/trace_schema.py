@@ -64,7 +64,9 @@ class TraceLane:
     """What runs beside others: a device, a helper thread, the user's program."""
 
     name: str
-    kind: Literal["device", "helper", "transfer", "wait", "pause", "feeds", "fetches", "python"]
+    kind: Literal[
+        "device", "helper", "transfer", "wait", "pause", "feeds", "fetches", "python", "compiling"
+    ]
 
 
 @dataclass(frozen=True)

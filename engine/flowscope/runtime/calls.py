@@ -20,6 +20,7 @@ from flowscope.runtime.resources import uninitialized
 if TYPE_CHECKING:
     from flowscope.runtime.remote import RemoteFunction
     from flowscope.runtime.split import SplitFunction
+    from flowscope.runtime.stamp_buffers import StampedCode
     from flowscope.runtime.step_trace import StepTrace
 
 
@@ -46,6 +47,7 @@ class Call:
         on_device: What puts a function of the plan on its device.
         wrap: What stands around a function of the plan in this session: that, and what notes steps.
         trace: Where a traced run of it notes what it does; None for most.
+        stamped: The code that reads a clock, once the plan was traced.
         uses_blas: Whether a kernel of the plan multiplies matrices.
         tests: The breakpoints of the plan, at which `function` asks.
         elsewhere: Runs a plan that has partitions in other processes; None for most.
@@ -68,6 +70,7 @@ class Call:
         "resources",
         "single",
         "split",
+        "stamped",
         "tests",
         "trace",
         "uses_blas",
@@ -103,17 +106,36 @@ class Call:
         self.uses_blas = any(node.op.uses_blas for node in plan.program.walk())
         self.on_device = self.wrap = on_device
         self.trace: StepTrace | None = None
+        self.stamped: StampedCode | None = None
+
+    def trace_from(self, called: int) -> StepTrace:
+        """Returns the trace of a run, for `traced`; makes the code that reads a clock at need.
+
+        Args:
+            called: When the step was asked for.
+        """
+        from flowscope.runtime.step_trace import StepTrace  # most programs are not traced
+
+        trace = StepTrace(self.plan, called, by_op=any(self.tests.names))
+        if self._apart is None:
+            self.stamped = trace.compile(self.stamped)
+        return trace
 
     def traced(self, trace: StepTrace) -> Call:
         """Returns the same for one run, which is traced."""
         made = self._copied()
         made.trace = trace
-        apart = self.elsewhere or (self.split if self.tests is NO_TESTS else None)
+        apart = self._apart
         if apart is None:
             made.function = trace.traced(self.wrap)
         else:
             made.function = trace.traced_apart(self.wrap, apart)
         return made
+
+    @property
+    def _apart(self) -> RemoteFunction | SplitFunction | None:
+        """What runs its partitions apart; None where one function runs the plan."""
+        return self.elsewhere or (self.split if self.tests is NO_TESTS else None)
 
     def probed(self, probe: Probe, tests: BreakTests) -> Call:
         """Returns the same one operation at a time: a probe is told of each, and tests are asked.

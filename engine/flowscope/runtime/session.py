@@ -204,7 +204,8 @@ class Session(Controls):
         tracers = [t for t in self.tracers if t.wants(call.plan)]
         trace: StepTrace | None = None
         if tracers or (options is not None and options.trace_level):
-            trace = StepTrace(call.plan, start, by_op=any(call.tests.names))
+            trace = call.trace_from(start)
+            start = trace.called
         try:
             feeds = tuple([c(v) for c, v in zip(call.converters, given, strict=True)])
             step_start = time.perf_counter_ns()

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from flowscope.errors import UnimplementedError
 from flowscope.graph.lazy import frozen
 from flowscope.plan.codegen.stamps import HEAD, MOST, BufferStamps, Stamped, Stamps
 from flowscope.plan.codegen.variants import Variant
 
 if TYPE_CHECKING:
+    from flowscope.plan.back_ends import Executable
+    from flowscope.plan.codegen.readings import SlotTable
+    from flowscope.plan.plan import Plan
     from flowscope.runtime.native_stamps import Stamper
 
 clock = time.perf_counter_ns
@@ -66,7 +70,14 @@ def _variants() -> tuple[Variant, Variant]:
 
 
 class StampBuffer(Protocol):
-    """What the code of one step fills."""
+    """What the code of one step fills.
+
+    Attributes:
+        is_reused: Whether readings are taken out at the step's end, so that the next step can fill
+            it; a list is left to the trace, for that takes long.
+    """
+
+    is_reused: bool
 
     @property
     def variant(self) -> Variant:
@@ -81,11 +92,16 @@ class StampBuffer(Protocol):
     def take(self) -> Piece:
         """Takes the readings out that are in it."""
 
+    def clear(self) -> None:
+        """Makes it as new."""
+
     def __len__(self) -> int: ...
 
 
 class ListBuffer:
     """A list of readings of Python's clock."""
+
+    is_reused = False
 
     @property
     def variant(self) -> Variant:
@@ -109,6 +125,10 @@ class ListBuffer:
         self._readings.clear()
         return Piece(raw, Anchor(0, 0), Anchor(0, 0))
 
+    def clear(self) -> None:
+        """Makes it as new."""
+        self._readings.clear()
+
     def __len__(self) -> int:
         return len(self._readings)
 
@@ -126,6 +146,8 @@ class NativeBuffer:
         stamp: Keeps a reading.
         turn: Keeps a reading as a negative number; returns whether the buffer is to be flushed.
     """
+
+    is_reused = True
 
     def __init__(self, stamper: Stamper, slots: int, loops: bool) -> None:
         most = MOST if loops else 0
@@ -163,6 +185,11 @@ class NativeBuffer:
                 break
         return Anchor(begin, int(words[count]))
 
+    def clear(self) -> None:
+        """Makes it as new."""
+        self._words[0] = HEAD
+        self._begin = self._end = Anchor(0, 0)
+
     def take(self) -> Piece:
         """Takes the readings out that are in it."""
         count = int(self._words[0])
@@ -183,15 +210,50 @@ def _stamper() -> Stamper | None:
     return stamper()
 
 
-def stamp_variant() -> Variant:
-    """Returns the variant of code that is traced here."""
-    return _variants()[_stamper() is not None]
+class StampedCode:
+    """The code of a plan that reads a clock, and buffers for its readings.
+
+    Args:
+        executable: The code.
+        table: What its readings mean.
+
+    Attributes:
+        executable, table: As above.
+    """
+
+    def __init__(self, executable: Executable, table: SlotTable) -> None:
+        self.executable = executable
+        self.table = table
+        #: What no step fills now; steps of several threads take it out and put it back.
+        self._spare: list[StampBuffer] = []
+
+    def buffer(self) -> StampBuffer:
+        """Returns an empty buffer for the readings of one step."""
+        native, table = _stamper(), self.table
+        if native is None:
+            return ListBuffer()
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return NativeBuffer(native, len(table.owner), table.has_loops)
+
+    def take_back(self, buffer: StampBuffer) -> None:
+        """Keeps a buffer for the next step, once its readings were taken out."""
+        buffer.clear()
+        self._spare.append(buffer)
 
 
-def stamp_buffer(slots: int, loops: bool) -> StampBuffer:
-    """Returns a buffer for one step; see `NativeBuffer` for the arguments."""
-    native = _stamper()
-    return ListBuffer() if native is None else NativeBuffer(native, slots, loops)
+def stamped_code(plan: Plan) -> StampedCode:
+    """Returns the code of a plan that reads a clock.
+
+    Raises:
+        UnimplementedError: if the plan is not run by code.
+    """
+    executable = plan.variant(_variants()[_stamper() is not None])
+    table = None if executable.code is None else executable.code.slots
+    if table is None:
+        raise UnimplementedError("this plan has no code that could be traced")
+    return StampedCode(executable, table)
 
 
 __all__ = [
@@ -200,6 +262,6 @@ __all__ = [
     "NativeBuffer",
     "Piece",
     "StampBuffer",
-    "stamp_buffer",
-    "stamp_variant",
+    "StampedCode",
+    "stamped_code",
 ]

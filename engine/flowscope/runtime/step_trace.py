@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from flowscope.errors import UnimplementedError
 from flowscope.plan.codegen.readings import Cursor, Reading, SlotTable
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from flowscope.runtime.part_trace import PartTrace
     from flowscope.runtime.remote import RemoteFunction
     from flowscope.runtime.split import SplitFunction
-    from flowscope.runtime.stamp_buffers import Piece, StampBuffer
+    from flowscope.runtime.stamp_buffers import Piece, StampBuffer, StampedCode
 
 clock = time.perf_counter_ns
 #: Readings of one step that are kept: the newest.
@@ -160,6 +159,8 @@ class StepTrace:
         thread: The thread that ran it.
         called, planned, fed, begin, end, done: When the step was asked for, had its plan, had its
             feeds, began, had ended, and had its results put together; nanoseconds of the clock.
+        compiled_ns: Nanoseconds in which the code was made that reads the clock, for the first
+            traced step of a plan. They are no part of the step: it is told to begin after them.
         waits: When it stood still.
         parts: What helper threads did.
         error: What it failed with, "" for nothing.
@@ -176,6 +177,7 @@ class StepTrace:
         self.thread = get_ident()
         self.called = called
         self.planned = self.fed = self.begin = self.end = self.done = clock()
+        self.compiled_ns = 0
         self.waits: list[Wait] = []
         self.parts: list[Part] = []
         self.error = ""
@@ -188,6 +190,7 @@ class StepTrace:
         #: What was fetched, while tracers are told; they copy what they keep.
         self.fetched: tuple[Any, ...] = ()
         self.rows = None if _is_code(plan) and not by_op else Rows()
+        self._code: StampedCode | None = None
         self._buffer: StampBuffer | None = None
         self._pieces: deque[Piece] = deque()
         self._kept = 0
@@ -232,6 +235,21 @@ class StepTrace:
         """Notes that the calling thread, a helper, has worked for the step until now."""
         self.parts.append(Part(current_thread().name, begin, clock()))
 
+    def compile(self, known: StampedCode | None) -> StampedCode | None:
+        """Makes the code that reads a clock, where there is none yet; returns it.
+
+        Args:
+            known: The code, where it was made before.
+        """
+        if known is None and self.rows is None:
+            begin = clock()
+            known = _stamped_code(self.plan)
+            self.compiled_ns = clock() - begin
+            self.called += self.compiled_ns
+            self.planned += self.compiled_ns
+        self._code = known
+        return known
+
     def traced(self, wrap: Callable[[Any], Any]) -> Callable[..., Any]:
         """Returns what runs the plan and is traced; see `Call.function`.
 
@@ -240,8 +258,9 @@ class StepTrace:
         """
         if self.rows is not None:
             return wrap(self._probed(self.rows))  # type: ignore[no-any-return]
-        buffer = self._buffer = new_buffer(self.plan)
-        executable = self.plan.variant(buffer.variant)
+        code = self._stamped
+        buffer = self._buffer = code.buffer()
+        executable = code.executable
 
         def run(gate: Any, run: Any, feeds: Any, resources: Any) -> Any:
             self.number, self.shapes = run[-1], tuple(map(np.shape, feeds))
@@ -257,6 +276,9 @@ class StepTrace:
                 raise error from e
             finally:
                 self.end = buffer.moment()
+                if buffer.is_reused:
+                    self.pack()
+                    code.take_back(buffer)
 
         return wrap(run)  # type: ignore[no-any-return]
 
@@ -310,7 +332,7 @@ class StepTrace:
             self._drop(self._pieces.popleft())
 
     def _drop(self, piece: Piece) -> None:
-        table = slot_table(self.plan)
+        table = self.table
         if self.dropped is None or self.cursor is None:
             self.dropped = Dropped(len(table.nodes), self.begin)
             self.cursor = table.cursor(self.begin)
@@ -320,12 +342,18 @@ class StepTrace:
     @property
     def table(self) -> SlotTable:
         """What its readings mean."""
-        return slot_table(self.plan)
+        return self._stamped.table
+
+    @property
+    def _stamped(self) -> StampedCode:
+        if self._code is None:
+            self._code = _stamped_code(self.plan)
+        return self._code
 
     def read(self) -> tuple[SlotTable, Reading, Cursor]:
         """Returns what the readings that are kept mean, and how far they go."""
         self.pack()
-        table = slot_table(self.plan)
+        table = self.table
         cursor = table.cursor(self.begin) if self.cursor is None else self.cursor.copy()
         return table, table.read(cursor, self.stamps), cursor
 
@@ -345,22 +373,11 @@ def _is_code(plan: Plan) -> bool:
     return plan.back_end == "python"
 
 
-def slot_table(plan: Plan) -> SlotTable:
-    """Returns what the readings of a plan's traced code mean."""
-    from flowscope.runtime.stamp_buffers import stamp_variant  # most programs are not traced
+def _stamped_code(plan: Plan) -> StampedCode:
+    """Returns the code of a plan that reads a clock."""
+    from flowscope.runtime.stamp_buffers import stamped_code  # most programs are not traced
 
-    code = plan.variant(stamp_variant()).code
-    if code is None or code.slots is None:
-        raise UnimplementedError("this plan has no code that could be traced")
-    return code.slots
-
-
-def new_buffer(plan: Plan) -> StampBuffer:
-    """Returns a buffer for the readings of one step of a plan."""
-    from flowscope.runtime.stamp_buffers import stamp_buffer
-
-    table = slot_table(plan)
-    return stamp_buffer(len(table.kind), any(b.next >= 0 for b in table.blocks))
+    return stamped_code(plan)
 
 
 __all__ = ["MOST", "Rows", "StepTrace", "Tracer", "Wait", "clock", "waited"]

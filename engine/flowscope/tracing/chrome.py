@@ -25,6 +25,7 @@ _PROCESSES = {
     "wait": "Waits",
     "pause": "Waits",
     "python": "Python",
+    "compiling": "Python",
 }
 _PIDS = {name: pid for pid, name in enumerate(dict.fromkeys(_PROCESSES.values()), 1)}
 _STEPS, _GAPS = 0, len(_PIDS) + 1

@@ -228,9 +228,13 @@ class Recorder:
             begin, end = s.begin, s.end
             if kept.python:
                 lane = lanes.of_thread(kept.trace.thread, "Python", "python")
+                called = kept.trace.called - kept.trace.compiled_ns - self._origin
+                parts.append(_row(lane, called - kept.python, called))
+                rows += 1
+            if kept.trace.compiled_ns:
+                lane = lanes.of_thread(kept.trace.thread, "compiling", "compiling")
                 called = kept.trace.called - self._origin
-                row = lane, -1, -1, -1, called - kept.python, called, -1
-                parts.append(tuple([[v] for v in row]))
+                parts.append(_row(lane, called - kept.trace.compiled_ns, called))
                 rows += 1
             node, frame = _shifted(s.node, first), _shifted(s.frame, frame_rows)
             times = begin - self._origin, end - self._origin
@@ -286,7 +290,12 @@ def _between(before: StepTrace | None, trace: StepTrace) -> int:
     if before is None or before.number is None or before.thread != trace.thread:
         return 0
     follows = trace.number == before.number + 1 and trace.called >= before.done
-    return trace.called - before.done if follows else 0
+    return trace.called - trace.compiled_ns - before.done if follows else 0
+
+
+def _row(lane: int, begin: int, end: int) -> tuple[list[int], ...]:
+    """Returns the columns of a span that is no operation's."""
+    return [lane], [-1], [-1], [-1], [begin], [end], [-1]
 
 
 def _shifted(positions: Any, by: int) -> Any:

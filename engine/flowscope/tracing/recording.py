@@ -22,8 +22,11 @@ Phase = Literal["forward", "gradient", "update"]
 #: "device": what a device computed; "helper": parts of its large operations that another thread
 #: took; "transfer": copies; "wait": the step waited for others; "pause": it was held; "feeds" and
 #: "fetches": what was fed was converted, what was fetched was put together; "python": the user's
-#: program, between two steps.
-LaneKind = Literal["device", "helper", "transfer", "wait", "pause", "feeds", "fetches", "python"]
+#: program, between two steps; "compiling": before its first traced step a plan's code that reads a
+#: clock was made, which is no part of the step.
+LaneKind = Literal[
+    "device", "helper", "transfer", "wait", "pause", "feeds", "fetches", "python", "compiling"
+]
 
 
 @frozen

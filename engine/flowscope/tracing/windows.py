@@ -71,9 +71,9 @@ def _meet(one: TracedStep, other: TracedStep) -> bool:
 
 
 def _rows(recording: Recording, step: TracedStep) -> Array:
-    """Returns the rows of a step, with the user's program before it."""
-    is_python = step.first > 0 and recording.spans.node[step.first - 1] < 0
-    return np.arange(step.first - is_python, step.last)
+    """Returns the rows of a step, with what stands before it: the user's program."""
+    before = max((s.last for s in recording.steps if s.last <= step.first), default=0)
+    return np.arange(before, step.last)
 
 
 def _depths(recording: Recording, columns: Mapping[str, Array]) -> Array:

@@ -769,7 +769,7 @@ export interface TraceState {
 /** What runs beside others: a device, a helper thread, the user's program. */
 export interface TraceLane {
   readonly name: string;
-  readonly kind: "device" | "helper" | "transfer" | "wait" | "pause" | "feeds" | "fetches" | "python";
+  readonly kind: "device" | "helper" | "transfer" | "wait" | "pause" | "feeds" | "fetches" | "python" | "compiling";
 }
 
 /** A node of a plan: its time counts once, whatever it was made of. */

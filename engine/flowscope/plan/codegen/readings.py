@@ -138,6 +138,7 @@ class SlotTable:
         kind: Per slot what it stands for.
         blocks: Loops and branches, outer ones before those inside.
         entry: The slots that a run may begin with.
+        has_loops: Whether there are loops.
     """
 
     def __init__(self, table: StampTable) -> None:
@@ -152,6 +153,7 @@ class SlotTable:
         self.owner = np.array(self._owners, np.int32)
         self.kind = np.array(self._kinds, np.int8)
         self.blocks = sorted(blocks, key=lambda b: (b.first, -b.end))
+        self.has_loops = any(b.next >= 0 for b in blocks)
         self._join()
 
     # -- made once ------------------------------------------------------------------------------
