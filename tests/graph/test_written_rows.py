@@ -69,7 +69,7 @@ def test_random_graphs_come_back(rows: Any, known: bool, gradients: bool) -> Non
 
 
 @pytest.mark.slow
-def test_all_rows_come_back() -> None:
-    for start in range(0, len(ROWS), 25):
-        rows = [(row, row.dtypes[-1], 1) for row in ROWS[start : start + 25]]
-        returns(Built(rows, known=True, gradients=True))
+@pytest.mark.parametrize("start", range(0, len(ROWS), 25))
+def test_all_rows_come_back(start: int) -> None:
+    rows = [(row, row.dtypes[-1], 1) for row in ROWS[start : start + 25]]
+    returns(Built(rows, known=True, gradients=True))
