@@ -47,6 +47,7 @@ class Target:
         operations: The operations that nodes come from, by id, where these are known.
         costs: What nodes take; None for what follows from their shapes.
         make_tasks: Has other threads run parts of code early; None where one thread does it all.
+        before: Code of a program that may be much like it; see `generate`.
     """
 
     modules: Modules
@@ -55,6 +56,7 @@ class Target:
     operations: Mapping[int, Operation] = field(default_factory=dict)
     costs: Costs | None = None
     make_tasks: MakeTasks | None = None
+    before: Code | None = None
 
 
 class Executable:
@@ -134,6 +136,7 @@ class PythonCode:
             variant=variant,
             costs=target.costs,
             make_tasks=target.make_tasks,
+            before=target.before,
         )
         by_op = OpByOp()
         return Executable(

@@ -248,9 +248,17 @@ class Costs:
     ) -> None:
         self._table = CostTable() if table is None else table
         self._specs = specs or {}
+        #: What `seconds` has answered: several parts of planning ask for each node.
+        self._seconds: dict[Node, float] = {}
 
     def seconds(self, node: Node) -> float:
         """Returns the seconds of one invocation of a node of the program."""
+        found = self._seconds.get(node)
+        if found is None:
+            found = self._seconds[node] = self._estimated(node)
+        return found
+
+    def _estimated(self, node: Node) -> float:
         known = self._specs
         if node.blocks:
             return sum((self.seconds(n) for b in node.blocks for n in b.nodes), CALL_S)

@@ -225,4 +225,13 @@ def stages(
             yield one.name, program
 
 
-__all__ = ["PASSES", "Pass", "Wanted", "sources", "stages"]
+def after_placement(placed: Program, request: Wanted) -> Program:
+    """Returns what the passes behind `place` make of a placed program."""
+    first = next(i for i, one in enumerate(PASSES) if one.name == "place") + 1
+    for one in PASSES[first:]:
+        if one.runs_for(request):
+            placed = one.run(placed, request)
+    return placed
+
+
+__all__ = ["PASSES", "Pass", "Wanted", "after_placement", "sources", "stages"]

@@ -13,6 +13,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.back_ends import BackEnd, Executable, Target
+from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.sections import MakeTasks
 from flowscope.plan.codegen.variants import PLAIN, Variant
@@ -26,6 +27,7 @@ from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
+from flowscope.plan.replanning import replanned
 
 if TYPE_CHECKING:
     from flowscope.plan.apart import Part
@@ -285,6 +287,7 @@ def make_plan(
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
     costs: Callable[[Program], Costs] | None = None,
+    before: tuple[Plan, Mapping[int, str]] | None = None,
 ) -> Plan:
     """Returns the plan of a request.
 
@@ -294,10 +297,14 @@ def make_plan(
         generator: `generator(run, op_seed)` makes a random generator.
         back_ends: The code back ends by name.
         costs: Returns what the nodes of the program take; None for what follows from their shapes.
+        before: The plan of the same request before operations were moved, and the devices that
+            these ask for now, by their ids: what still holds of it is used.
     """
     with paused_collector():
-        made = planned(request)
-        return compiled(request, made, devices, generator, back_ends, costs)
+        made = None if before is None else replanned(before[0], request, before[1])
+        made = made or planned(request)
+        code = None if before is None else before[0].executable.code
+        return compiled(request, made, devices, generator, back_ends, costs, before=code)
 
 
 def in_mode(
@@ -362,6 +369,7 @@ def compiled(
     back_ends: Mapping[str, BackEnd],
     costs: Callable[[Program], Costs] | None = None,
     is_handed_out: bool = True,
+    before: Code | None = None,
 ) -> Plan:
     """Returns the plan of a program: whatever it was made of goes through here.
 
@@ -370,6 +378,7 @@ def compiled(
         made: The program, and what it was made from.
         devices, generator, back_ends, costs: See `make_plan`.
         is_handed_out: Whether its fetches go to the user, as they come out of its code.
+        before: Code of a program that may be much like it.
     """
     program = made.program
     region = whole_region(program, is_handed_out)
@@ -384,8 +393,9 @@ def compiled(
 
     def compile_variant(variant: Variant) -> Executable:
         target = Target(
-            modules, generator, host.parallel_for, made.operations, known, host.make_tasks
-        )
+            modules, generator, host.parallel_for, made.operations, known, host.make_tasks,
+            before if variant == PLAIN else None,
+        )  # fmt: skip
         with nullcontext() if modules.current is None else modules.current.active():
             return back_ends[back_end].compile(region, target, variant)
 

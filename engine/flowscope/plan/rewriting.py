@@ -113,11 +113,14 @@ class Edits:
     def _block(self, block: Program) -> Program:
         nodes: list[Node] = []
         if self._before or self._after or self.instead:
+            before, after, one = self._before, self._after, self._node
             for node in block.nodes:
-                nodes += [self._node(n) for n in self._before.get(node, ())]
+                if node in before:
+                    nodes += [one(n) for n in before[node]]
                 if node not in self.instead:
-                    nodes.append(self._node(node))
-                nodes += [self._node(n) for n in self._after.get(node, ())]
+                    nodes.append(one(node))
+                if node in after:
+                    nodes += [one(n) for n in after[node]]
         else:
             nodes = [self._node(node) for node in block.nodes]
         if id(block) in self._ends:
@@ -151,9 +154,14 @@ class Edits:
     def _node(self, node: Node) -> Node:
         """Returns what a node is now: the same one where nothing of it has changed."""
         fields = self._fields.get(node)
-        if (fields and self._has_edges) or node.blocks or type(node.op) is Merge:
+        given = node.inputs
+        if node.blocks or type(node.op) is Merge:
             return self._changed(node, fields or _NOTHING)
-        inputs, control = self._all(node.inputs), node.control
+        if fields and self._has_edges:
+            if len(fields) > 1 or "inputs" not in fields:
+                return self._changed(node, fields)
+            given, fields = fields["inputs"], None  # nothing else: by far the most frequent
+        inputs, control = self._all(given), node.control
         if control:
             control = self._awaited(control)
         if inputs is node.inputs and control is node.control and not fields:

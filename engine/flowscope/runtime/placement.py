@@ -218,6 +218,7 @@ def move(session: Session, op_or_scope: Any, device: Any) -> Move:
         for op in operations:
             op.device = wishes[op.id]
             session.graph.edited(op)
+            planner.moves.add(session.graph.edits)
         for handle, name in going.items():
             _take_along(planner, handle, name)
     return found
@@ -289,6 +290,11 @@ def _wishes(
     """Returns what a move asks for, by the operations' ids, and the operations."""
     name = _device(session, device)
     chosen = [op for op in _operations(session, op_or_scope) if not op.definition.is_parameter]
+    if not chosen:
+        raise InvalidArgumentError(
+            f"a parameter of a body is wherever the value is that it stands for: expected an "
+            f"operation that computes something, got {op_or_scope!r}"
+        )
     found = dict.fromkeys(chosen)
     for handle in [op for op in chosen if op.definition.is_handle]:
         found.update(dict.fromkeys(_followers(session, handle)))

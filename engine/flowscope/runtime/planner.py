@@ -67,6 +67,7 @@ class Planner:
         state: Returns what a handle stands for: where a variable's value is kept, a queue, a lock.
         placements: Device of each operation that was planned, by id.
         placement_version: Grows with every change of them.
+        moves: The numbers of the graph's edits that only gave an operation another device.
         back_ends: The code back ends, by the names that partitions have.
         queues: The queues that steps use, by the ids of the operations of their handles.
         cost_table: What operations took that were measured.
@@ -86,6 +87,7 @@ class Planner:
         self.calls = Recent(config.plan_cache_size, Call.count_nodes)
         self.placements: dict[int, str] = {}
         self.placement_version = 0
+        self.moves: set[int] = set()
         self.cost_table = CostTable()
         self.queues: dict[int, QueueState] = {}
         self._graph = graph
@@ -143,7 +145,8 @@ class Planner:
             edits = self._graph.edits
             request, rebuild = self.request(fetches, feeds, mode, given)
             costs = partial(self.costs, request.feeds)
-            plan = make_plan(request, self._by_name, generator, self.back_ends, costs)
+            before = None if found is None else self._moved_since(found, request)
+            plan = make_plan(request, self._by_name, generator, self.back_ends, costs, before)
             self._note(list(plan.program.walk()))
             single = not isinstance(fetches, _STRUCTURES) and len(request.fetches) == 1
             call = self._bound(plan, edits, rebuild, single, handing_out)
@@ -154,6 +157,19 @@ class Planner:
                 self._bind(call, self.around)
             self.calls.add(key, call)
             return call
+
+    def _moved_since(self, call: Call, request: Request) -> tuple[Plan, Mapping[int, str]] | None:
+        """Returns a stale plan and what its moved operations ask for; None if more has changed."""
+        plan, graph = call.plan, self._graph
+        was = plan.request
+        asked = was.fetches, was.targets, was.feeds, was.mode
+        if asked != (request.fetches, request.targets, request.feeds, request.mode):
+            return None
+        edits = range(call.edits + 1, graph.edits + 1)
+        if graph.run is not None or not all(i in self.moves for i in edits):
+            return None
+        moved = [op for op in graph.edited_since(call.edits) if op.id in plan.operations]
+        return plan, {op.id: op.device for op in moved}
 
     def _is_split(self, plan: Plan, costs: Callable[[Program], Costs]) -> bool:
         """Whether the devices of a plan have threads of their own."""

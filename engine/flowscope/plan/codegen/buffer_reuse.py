@@ -122,7 +122,7 @@ def _starts_in_c_order(value: Value) -> bool:
 
 
 def _reused(region: Region, owned: Collection[Value] = ()) -> dict[Node, Reuse]:
-    if all(v.spec.shape == () for n in region.nodes for v in n.outputs):
+    if not any(map(_may_reuse, region.nodes)):
         return {}
     buffers = _Buffers(region, owned)
     found = {}
@@ -198,18 +198,26 @@ class _Buffers:
         return order == "K" and all(v.spec.shape == () or v in self.row_major for v in node.inputs)
 
 
-def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
+def _may_reuse(node: Node) -> bool:
+    """Whether a node could use a buffer again, if one died at it."""
     op = node.op
-    if device_type(node) != "CPU":
+    if isinstance(op, AssignVariableOp):
+        return device_type(node) == "CPU"
+    if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
+        return False
+    out = node.outputs[0].spec
+    if out.shape == () or out.dtype.kind not in "fiucb":
+        return False
+    return (out.nbytes or SMALL_BYTES) >= SMALL_BYTES and device_type(node) == "CPU"
+
+
+def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
+    if not _may_reuse(node):
         return None
+    op, out = node.op, node.outputs[0].spec if node.outputs else None
     if isinstance(op, AssignVariableOp):
         return Reuse("{0}.adopt({1})", 1) if buffers.is_free(node.inputs[1], at) else None
-    if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
-        return None
-    out = node.outputs[0].spec
-    is_small = (out.nbytes or SMALL_BYTES) < SMALL_BYTES
-    if out.shape == () or out.dtype.kind not in "fiucb" or is_small:
-        return None
+    assert op.template is not None and out is not None
     template = out_template(op.template)
     if template is None:
         return None

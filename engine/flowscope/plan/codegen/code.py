@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowscope.graph.lazy import frozen
@@ -83,6 +83,25 @@ class Code:
         return error if failed is None else InvocationError(failed.inside(around), error)
 
 
+def compiled(
+    source: str, filename: str, namespace: dict[str, Any], before: Code | None = None
+) -> Callable[..., tuple[Any, ...]]:
+    """Returns the function `region` that a source defines.
+
+    Args:
+        source: The source.
+        filename: What tracebacks call it.
+        namespace: What names stand for in it.
+        before: Code that may have the same source: what Python has compiled of it is used again.
+    """
+    if before is not None and before.source == source:
+        code = before.function.__code__.replace(co_filename=filename)
+        return FunctionType(code, namespace, "region")
+    exec(compile(source, filename, "exec"), namespace)
+    found: Callable[..., tuple[Any, ...]] = namespace["region"]
+    return found
+
+
 class CodeAtNeed:
     """Code that is written when it is first run: a program that is tried may never need it."""
 
@@ -103,4 +122,4 @@ class CodeAtNeed:
         return self.code.located(error, around)
 
 
-__all__ = ["Code", "CodeAtNeed", "Line"]
+__all__ = ["Code", "CodeAtNeed", "Line", "compiled"]

@@ -154,7 +154,8 @@ class _LoopWriter:
             is_same_kind = start in writer.unboxed.values or i >= self.variables or (
                 self.body.feeds[i] not in writer.unboxed.values
             )  # fmt: skip
-            if is_only and is_same_kind and self.scope.dies(start) and name[0] == "s":
+            is_own = name[0] == "s" and not writer.sharers.get(name)
+            if is_only and is_same_kind and self.scope.dies(start) and is_own:
                 places.append(name)
                 moved.append(start)
                 continue

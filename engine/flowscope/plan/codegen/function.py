@@ -15,7 +15,7 @@ import itertools
 import linecache
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from flowscope.graph.constant import Const
 from flowscope.graph.op import is_special
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.breakpoints import Stand
+from flowscope.plan.codegen.aliases import is_aliased
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
-from flowscope.plan.codegen.code import Code, Line
+from flowscope.plan.codegen.code import Code, Line, compiled
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
 from flowscope.plan.codegen.outlining import is_outlined, write_outlined
 from flowscope.plan.codegen.parallel_for import (
@@ -62,9 +63,6 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.plan.updates import unsafe_inside, unsafe_positions
 
-if TYPE_CHECKING:
-    pass
-
 #: Estimated seconds of work between two safepoints.
 STRETCH_S = 200e-6
 
@@ -85,6 +83,7 @@ def generate(
     variant: Variant = PLAIN,
     costs: Costs | None = None,
     make_tasks: MakeTasks | None = None,
+    before: Code | None = None,
 ) -> Code:
     """Returns the code of a region.
 
@@ -101,6 +100,8 @@ def generate(
         costs: What its nodes take; None for what follows from their shapes.
         make_tasks: Has other threads run sections before their turn; None where one thread does it
             all. Variants do not overlap: what they tell is in the order of the program.
+        before: Code of a program that may be much like it: what Python has compiled of it is used
+            again where the source is the same. What the source names is the new program's.
     """
     probe = variant.probe()
     writer = Writer(region, modules, generator, deopt, entries or {}, parallel_for, inner_deopt)
@@ -108,7 +109,7 @@ def generate(
     if make_tasks is not None and variant == PLAIN:
         writer.namespace["make_tasks"] = make_tasks
         writer.sections = Sections(writer.program, writer.costs.seconds)
-    return writer.code()
+    return writer.code(before)
 
 
 class BlockScope:
@@ -217,6 +218,9 @@ class Writer:
         self.mailboxes: dict[str, str] = {}
         self.converted: dict[Value, str] = {}
         self.free: dict[str, None] = {}  # the latest last
+        #: How many values beyond the first a local variable holds: one that was brought to another
+        #: device of the host is the same array.
+        self.sharers: dict[str, int] = {}
         self.slots = 0
         self.globals = 0
         self.work = 0.0
@@ -227,8 +231,8 @@ class Writer:
         self.unboxed = unboxed_values(self.program)
         self.names = Names(self.place, self.unboxed.values, self.namespace)
 
-    def code(self) -> Code:
-        """Returns the function."""
+    def code(self, before: Code | None = None) -> Code:
+        """Returns the function; see `generate`."""
         self._head()
         if self.sections:
             self.emit("tasks = make_tasks()")
@@ -247,8 +251,7 @@ class Writer:
         number = next(_numbers)
         filename = f"{FILENAME} {number}>.py"  # in brackets it would not be read at need
         source = "\n".join(self.text) + "\n"
-        exec(compile(source, filename, "exec"), self.namespace)
-        function = self.namespace["region"]
+        function = compiled(source, filename, self.namespace, before)
         linecache.cache[filename] = (lambda: source,)
         weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
         stamps = self.probe.table(self.program)
@@ -257,11 +260,14 @@ class Writer:
     def nodes(self, scope: BlockScope) -> None:
         """Writes the nodes of a block."""
         probe = Probe() if self.is_outlined and len(self.scopes) == 1 else self.probe
+        is_told = type(probe) is not Probe
         sections, end = self.sections, 0
         for i, node in enumerate(scope.nodes):
             if i < end:
                 continue
             scope.index = i
+            if not sections and is_aliased(self, scope, node):
+                continue  # no line, no time
             cost = self.costs.seconds(node)
             if sections:
                 sections.write_forks(self, scope)
@@ -271,9 +277,11 @@ class Writer:
                     self.work, end = STRETCH_S, fork.end
                     continue
             self.safepoint_before(scope, i, cost)
-            probe.before(self, scope)
+            if is_told:
+                probe.before(self, scope)
             self._node(scope, node)
-            probe.after(self, scope, node)
+            if is_told:
+                probe.after(self, scope, node)
             self.work += cost
         scope.index = len(scope.nodes)
         probe.end(self, scope)
@@ -360,7 +368,7 @@ class Writer:
         elif isinstance(op, Const):
             if node.outputs[0] not in self.place:  # a section that was handed out may have it
                 self.constant(node)
-        else:
+        elif not is_aliased(self, scope, node):
             self._line(scope, node, number)
 
     def _structured(self, scope: BlockScope, node: Node, number: int) -> None:
@@ -423,10 +431,14 @@ class Writer:
         for v in node.inputs:
             if last.get(v) == index and v in own:
                 name = place.get(v, "-")
-                if name[0] == "s":
-                    del place[v]
-                    released.append((v, name))
-                    self.free[name] = None
+                if name[0] != "s":
+                    continue
+                del place[v]
+                if self.sharers.get(name):
+                    self.sharers[name] -= 1
+                    continue
+                released.append((v, name))
+                self.free[name] = None
         return released
 
     def release_names(self, names: Iterable[str]) -> None:

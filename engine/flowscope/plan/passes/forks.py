@@ -60,7 +60,8 @@ def find_forks(program: Program, seconds: Callable[[Node], float]) -> tuple[Fork
         seconds: What one invocation of a node takes.
     """
     nodes = program.nodes
-    takes = [seconds(n) if _works_on_host(n) else 0.0 for n in nodes]
+    moving = Transfer  # between CPUs it is an assignment; what else it does, the thread does not
+    takes = [seconds(n) if type(n.op) is not moving and _works_on_host(n) else 0.0 for n in nodes]
     if sum(t for t in takes if t >= _LARGE_S) < 2 * WORTH_S:
         return ()
     finder = _Finder(nodes, takes)

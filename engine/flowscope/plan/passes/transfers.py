@@ -198,7 +198,10 @@ class _Transfers:
     def _transfer(self, value: Value, sender: str, to: tuple[str, bool], uses: list[_Use]) -> Value:
         """Puts a transfer of a value before its uses, the first of which comes first."""
         home = self._homes.get(value.node or value, self._root)
-        before = _common([_before_loops(use, home) for use in uses])
+        if all(use.block is home for use in uses):
+            before = uses[0]
+        else:
+            before = _common([_before_loops(use, home) for use in uses])
         made = self._made(value, sender, to, before)
         self._homes[made] = before.block
         if before.node is None:
@@ -212,7 +215,8 @@ class _Transfers:
         source = value
         while source.node is not None and isinstance(source.node.op, Transfer):
             source = source.node.inputs[0]
-        name = self._unique(source)
+        label = source.label
+        name = self._unique(source, label)
         is_lossy = value.node is not None and isinstance(value.node.op, LossyTransfer)
         op = Transfer(name, sender, device, in_host, is_lossy and sender != device)
         near = before.node or (before.block.program.nodes or (before.block.owner,))[-1]
@@ -223,15 +227,15 @@ class _Transfers:
         if not op.is_lossy:
             made.outputs[0].stand_for(value)
         made.device = device
-        made.reason = f'brings "{source.label}" from {sender}'
+        made.reason = f'brings "{label}" from {sender}'
         return made
 
-    def _unique(self, value: Value) -> str:
+    def _unique(self, value: Value, label: str) -> str:
         """Returns the name of a value, with a number where another one has it."""
-        name, count = value.label, 0
+        name, count = label, 0
         while self._names.setdefault(name, value) is not value:
             count += 1
-            name = f"{value.label}_{count}"
+            name = f"{label}_{count}"
         return name
 
     # -- edits ----------------------------------------------------------------------------------
@@ -246,8 +250,10 @@ class _Transfers:
             else:
                 inputs.setdefault(use.node, {})[use.at] = value
         for node, some in inputs.items():
-            given = explicit_inputs(node) if node.blocks else node.inputs
-            self._edits.change(node, inputs=_replaced(given, some))
+            given = list(explicit_inputs(node) if node.blocks else node.inputs)
+            for at, value in some.items():
+                given[at] = value
+            self._edits.change(node, inputs=tuple(given))
         for owner in dict.fromkeys(block.owner for block in results):
             assert owner is not None
             made = [self._given(b, results.get(b, {})) for b in self._blocks[owner]]

@@ -1,0 +1,84 @@
+"""Replanning: what a plan becomes when operations ask for other devices, made of the plan before.
+
+What the passes before `place` make does not depend on the devices that operations ask for, but for
+two things: equal operations are merged where they ask for the same one, and the bodies of functions
+ask for what their calls ask for. So the program before `place` stays what it is, if each operation
+that was moved
+
+- stands for itself: one node has come from it, which has come from nothing else;
+- has no equal: no other node computes the same of the same values, whatever device it asks for;
+- is in no call and no state goes by it: variables are merged and ordered by their versions.
+
+Then the operations are placed anew, and only the passes behind that run. Otherwise the whole plan
+is made anew; both give the same program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flowscope.plan.passes.place import place
+from flowscope.plan.pipeline import after_placement
+from flowscope.plan.program import Node, Program
+from flowscope.plan.rewriting import Edits
+
+if TYPE_CHECKING:
+    from flowscope.plan.plan import Plan, Planned, Request
+
+
+def replanned(before: Plan, request: Request, moved: Mapping[int, str]) -> Planned | None:
+    """Returns what the passes make of a request, where operations were moved since; None if all of
+    them have to run.
+
+    Args:
+        before: The plan of the same fetches and feeds before the moves.
+        request: What is wanted.
+        moved: What the moved operations ask for now, by their ids; others are as they were.
+    """
+    from flowscope.plan.plan import Planned
+
+    if request.by_cost is not None or request.wishes or before.placed.notes:
+        return None
+    nodes: dict[int, list[Node]] = {}
+    for node in before.placed.walk():
+        for origin in node.origins:
+            nodes.setdefault(origin.id, []).append(node)
+    if not all(_stands_alone(before, i, nodes.get(i, [])) for i in moved):
+        return None
+    placed = place(before.placed, request.devices, request.soft_placement, None, moved)
+    program = after_placement(placed, request)
+    sources = tuple([(name, _asking(given, moved)) for name, given in before.sources])
+    return Planned(program, before.operations, sources, placed)
+
+
+def _stands_alone(plan: Plan, moved: int, nodes: list[Node]) -> bool:
+    """Whether of the nodes that came from an operation one stands for it, and for it alone."""
+    if len(nodes) != 1 or len(nodes[0].origins) != 1:
+        return False
+    (node,) = nodes
+    operation = plan.operations[moved]
+    is_plain = node.op is operation.definition and not (node.path or node.blocks)
+    if not is_plain or node.op.is_handle or node.reads_state or node.writes_state:
+        return False
+    return not any(_is_equal(node, other) for other in plan.placed.walk())
+
+
+def _is_equal(node: Node, other: Node) -> bool:
+    """Whether another node computes the same."""
+    if node is other or type(node.op) is not type(other.op):
+        return False
+    return node.inputs == other.inputs and bool(node.op == other.op)
+
+
+def _asking(program: Program, moved: Mapping[int, str]) -> Program:
+    """Returns a program in which the nodes of moved operations ask for their devices."""
+    edits = Edits()
+    for node in program.walk():
+        if node.origins and node.origins[0].id in moved:
+            edits.change_all([node], {"requested": moved[node.origins[0].id]})
+    return replace(edits.applied(program))
+
+
+__all__ = ["replanned"]
