@@ -27,7 +27,7 @@ from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
-from flowscope.plan.replanning import replanned
+from flowscope.plan.replanning import Before, replanned
 
 if TYPE_CHECKING:
     from flowscope.plan.apart import Part
@@ -301,10 +301,18 @@ def make_plan(
             these ask for now, by their ids: what still holds of it is used.
     """
     with paused_collector():
-        made = None if before is None else replanned(before[0], request, before[1])
-        made = made or planned(request)
+        made = (before and _planned_from(*before, request)) or planned(request)
         code = None if before is None else before[0].executable.code
         return compiled(request, made, devices, generator, back_ends, costs, before=code)
+
+
+def _planned_from(plan: Plan, moved: Mapping[int, str], request: Request) -> Planned | None:
+    """Returns what still holds of the plan before operations were moved; None for nothing."""
+    before = Before(plan.placed, plan.sources, plan.operations, moved)
+    found = replanned(before, request)
+    if found is None:
+        return None
+    return Planned(found.program, plan.operations, found.sources, found.placed)
 
 
 def in_mode(

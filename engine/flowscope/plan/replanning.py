@@ -16,53 +16,73 @@ is made anew; both give the same program.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from flowscope.graph.lazy import frozen
+from flowscope.graph.operation import Operation
 from flowscope.plan.passes.place import place
-from flowscope.plan.pipeline import after_placement
+from flowscope.plan.pipeline import Wanted, after_placement
 from flowscope.plan.program import Node, Program
 from flowscope.plan.rewriting import Edits
 
-if TYPE_CHECKING:
-    from flowscope.plan.plan import Plan, Planned, Request
 
+@frozen
+class Before:
+    """What is used of the plan before.
 
-def replanned(before: Plan, request: Request, moved: Mapping[int, str]) -> Planned | None:
-    """Returns what the passes make of a request, where operations were moved since; None if all of
-    them have to run.
-
-    Args:
-        before: The plan of the same fetches and feeds before the moves.
-        request: What is wanted.
-        moved: What the moved operations ask for now, by their ids; others are as they were.
+    Attributes:
+        placed: Its program after the pass `place`.
+        sources: The programs that were made of the graph, by the names of their stages.
+        operations: The operations that it was made from, by id.
+        moved: What the moved ones of these ask for now, by their ids; others are as they were.
     """
-    from flowscope.plan.plan import Planned
 
+    placed: Program
+    sources: tuple[tuple[str, Program], ...]
+    operations: Mapping[int, Operation]
+    moved: Mapping[int, str]
+
+
+@frozen
+class Replanned:
+    """What has become of it.
+
+    Attributes:
+        program: The program after the last pass.
+        placed: The program after the pass `place`.
+        sources: As before, with what moved operations ask for.
+    """
+
+    program: Program
+    placed: Program
+    sources: tuple[tuple[str, Program], ...]
+
+
+def replanned(before: Before, request: Wanted) -> Replanned | None:
+    """Returns what the passes make of a request; None if all of them have to run."""
     if request.by_cost is not None or request.wishes or before.placed.notes:
         return None
     nodes: dict[int, list[Node]] = {}
     for node in before.placed.walk():
         for origin in node.origins:
             nodes.setdefault(origin.id, []).append(node)
+    moved = before.moved
     if not all(_stands_alone(before, i, nodes.get(i, [])) for i in moved):
         return None
     placed = place(before.placed, request.devices, request.soft_placement, None, moved)
-    program = after_placement(placed, request)
     sources = tuple([(name, _asking(given, moved)) for name, given in before.sources])
-    return Planned(program, before.operations, sources, placed)
+    return Replanned(after_placement(placed, request), placed, sources)
 
 
-def _stands_alone(plan: Plan, moved: int, nodes: list[Node]) -> bool:
+def _stands_alone(before: Before, moved: int, nodes: list[Node]) -> bool:
     """Whether of the nodes that came from an operation one stands for it, and for it alone."""
     if len(nodes) != 1 or len(nodes[0].origins) != 1:
         return False
     (node,) = nodes
-    operation = plan.operations[moved]
+    operation = before.operations[moved]
     is_plain = node.op is operation.definition and not (node.path or node.blocks)
     if not is_plain or node.op.is_handle or node.reads_state or node.writes_state:
         return False
-    return not any(_is_equal(node, other) for other in plan.placed.walk())
+    return not any(_is_equal(node, other) for other in before.placed.walk())
 
 
 def _is_equal(node: Node, other: Node) -> bool:
@@ -78,7 +98,7 @@ def _asking(program: Program, moved: Mapping[int, str]) -> Program:
     for node in program.walk():
         if node.origins and node.origins[0].id in moved:
             edits.change_all([node], {"requested": moved[node.origins[0].id]})
-    return replace(edits.applied(program))
+    return edits.applied(program)
 
 
-__all__ = ["replanned"]
+__all__ = ["Before", "Replanned", "replanned"]
