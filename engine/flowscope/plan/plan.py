@@ -27,7 +27,6 @@ from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
-from flowscope.plan.replanning import Before, replanned
 
 if TYPE_CHECKING:
     from flowscope.plan.apart import Part
@@ -308,6 +307,8 @@ def make_plan(
 
 def _planned_from(plan: Plan, moved: Mapping[int, str], request: Request) -> Planned | None:
     """Returns what still holds of the plan before operations were moved; None for nothing."""
+    from flowscope.plan.replanning import Before, replanned  # most graphs stay where they are
+
     before = Before(plan.placed, plan.sources, plan.operations, moved)
     found = replanned(before, request)
     if found is None:

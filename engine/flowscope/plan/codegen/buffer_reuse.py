@@ -258,6 +258,15 @@ def _must_equal(node: Node, index: int, buffers: _Buffers) -> tuple[int, ...] | 
     return tuple(same)
 
 
+def out_expression(how: Reuse, arguments: tuple[str, ...]) -> str:
+    """Returns an expression of the buffer that is used again, None where that cannot be."""
+    out = arguments[how.index]
+    if how.same:
+        tests = " == ".join(f"{arguments[j]}.shape" for j in (how.index, *how.same))
+        out = f"{out} if {tests} else None"
+    return out
+
+
 @functools.cache
 def out_template(template: str) -> str | None:
     """Returns `template` with {out} as the output of its outermost ufunc, None without."""

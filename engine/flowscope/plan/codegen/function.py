@@ -23,8 +23,7 @@ from flowscope.graph.constant import Const
 from flowscope.graph.op import is_special
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.breakpoints import Stand
-from flowscope.plan.codegen.aliases import is_aliased
-from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, reuse
+from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, out_expression, reuse
 from flowscope.plan.codegen.code import Code, Line, compiled
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
 from flowscope.plan.codegen.outlining import is_outlined, write_outlined
@@ -266,7 +265,7 @@ class Writer:
             if i < end:
                 continue
             scope.index = i
-            if not sections and is_aliased(self, scope, node):
+            if not sections and self._aliased(scope, node):
                 continue  # no line, no time
             cost = self.costs.seconds(node)
             if sections:
@@ -368,8 +367,15 @@ class Writer:
         elif isinstance(op, Const):
             if node.outputs[0] not in self.place:  # a section that was handed out may have it
                 self.constant(node)
-        elif not is_aliased(self, scope, node):
+        elif not self._aliased(scope, node):
             self._line(scope, node, number)
+
+    def _aliased(self, scope: BlockScope, node: Node) -> bool:
+        if type(node.op) is not Transfer:
+            return False
+        from flowscope.plan.codegen.aliases import is_aliased  # most have one device
+
+        return is_aliased(self, scope, node)
 
     def _structured(self, scope: BlockScope, node: Node, number: int) -> None:
         if is_outlined(self, node):
@@ -492,7 +498,9 @@ class Writer:
     def _plain(self, node: Node, scope: BlockScope, arguments: tuple[str, ...]) -> str | None:
         if node in scope.reuse:
             how = scope.reuse[node]
-            return self.named(how.template, node).format(*arguments, out=_out(how, arguments))
+            return self.named(how.template, node).format(
+                *arguments, out=out_expression(how, arguments)
+            )
         template = inlined_template(node)
         return None if template is None else self.named(template, node).format(*arguments)
 
@@ -507,7 +515,7 @@ class Writer:
         assert self.parallel_for is not None
         name = f"k{number}"
         self.namespace[name] = parallel_kernel(node, self.parallel_for)
-        out = _out(scope.reuse[node], arguments) if node in scope.reuse else "None"
+        out = out_expression(scope.reuse[node], arguments) if node in scope.reuse else "None"
         call = f"{name}({', '.join(arguments)}, {out})"
         shape = node.outputs[0].spec.shape
         if shape is not None and None not in shape:
@@ -579,15 +587,6 @@ _BOXES = {"int32": "int32", "int64": "int64", "float64": "float64", "bool": "boo
 def is_small(value: Value) -> bool:
     """Whether a value takes next to no memory: one number."""
     return value.spec.shape == () and value.spec.dtype.kind in "fiucb"
-
-
-def _out(how: Reuse, arguments: tuple[str, ...]) -> str:
-    """Returns an expression of the buffer that is used again, None where that cannot be."""
-    out = arguments[how.index]
-    if how.same:
-        tests = " == ".join(f"{arguments[j]}.shape" for j in (how.index, *how.same))
-        out = f"{out} if {tests} else None"
-    return out
 
 
 def _last_uses(program: Program) -> dict[Value, int]:
