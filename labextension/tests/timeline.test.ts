@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { spansOf, tableOf, type SpanRow } from "../dev/recording.js";
+import { arrowsInSight, arrowsOf, MOST_ARROWS } from "../src/model/arrows.js";
 import { placeLanes, see, SeenRow, tickStep, zoomTime } from "../src/layout/timeline.js";
 import { isComplete, recordingOf, type Recording } from "../src/model/recording.js";
 import { iterationOf, opOfNode, sentText, sliceCard } from "../src/model/slice_facts.js";
@@ -157,4 +158,25 @@ test("lanes of other processes name the worker, and how wrong its clock may be",
   assert.equal(laneName("/job:localhost/replica:0/task:0/device:CPU:1"), "CPU:1");
   assert.equal(laneName(`${task}/device:CPU:0 \u00b1 41 \u00b5s`), "worker 1 \u00b1 41 \u00b5s");
   assert.equal(laneName(`/job:client/replica:0/task:0/device:CPU:0 \u2192 ${task}/device:GPU:0`), "this notebook \u2192 GPU:0 of worker 1");
+});
+
+test("arrows lead from the lane that sends to the one that receives", () => {
+  const lanes = [
+    { name: "/device:CPU:0", kind: "device" }, { name: "/device:CPU:0 \u2192 /device:CPU:1", kind: "transfer" },
+    { name: "/device:CPU:1 \u00b1 3 \u00b5s", kind: "device" }, { name: "/device:CPU:1 \u2192 /device:GPU:0", kind: "transfer" },
+  ] as const;
+  // The last one is sent to a device that has no lane; those that are told as one have no ends.
+  const rows: SpanRow[] = [[0, 0, -1, 0, 0, 10], [1, 1, -1, 0, 10, 14], [2, 2, -1, 0, 14, 20], [1, -1, -1, 0, 20, 22, 7], [3, 1, -1, 0, 22, 24]];
+  const recording = recorded(rows, [{ name: "a" }, { name: "a/to_CPU:1", type: "Transfer" }, { name: "b" }], { lanes });
+  const arrows = arrowsOf(recording);
+  assert.deepEqual(arrows.map(({ span, node, from, to, begin_ns, end_ns }) => [span, node, from, to, begin_ns, end_ns]), [[1, 1, 0, 2, 10_000, 14_000]]);
+  assert.equal(arrowsInSight(arrows, 12_000, 99_000, () => false).length, 1);
+  assert.equal(arrowsInSight(arrows, 15_000, 99_000, () => true).length, 0);
+});
+
+test("of more arrows than can be told apart those that are marked are drawn", () => {
+  const many = Array.from({ length: MOST_ARROWS + 1 }, (_, i) => ({ span: i, node: i % 2, from: 0, to: 1, begin_ns: i, end_ns: i + 1 }));
+  assert.equal(arrowsInSight(many, 0, 1000, () => false).length, 0);
+  assert.deepEqual(arrowsInSight(many, 0, 1000, ({ span }) => span === 5).map(({ span }) => span), [5]);
+  assert.equal(arrowsInSight(many, 0, 20, () => false).length, 21);
 });

@@ -1,4 +1,5 @@
 /** Draws a timeline on a canvas: ruler, lanes, gaps and the memory curve. Only what is seen is looked at. */
+import { arrowsInSight, type Arrow } from "../model/arrows.js";
 import { deviceText } from "../model/cluster.js";
 import { ROW_PX, see, SeenRow, tickStep, type PlacedLane, type PlacedRow, type TimeWindow } from "../layout/timeline.js";
 import { bytesText } from "../model/running.js";
@@ -36,6 +37,10 @@ export interface TimelinePicture {
   readonly chosen: { readonly frame: string; readonly number: number } | null;
   /** All steps that are kept; that of the recording among them. */
   readonly steps: readonly RecordedStep[];
+  /** What goes from lane to lane. */
+  readonly arrows: readonly Arrow[];
+  /** The span of the chosen slice; -1 for none. */
+  readonly chosenSpan: number;
 }
 
 /** What is under a point. */
@@ -55,7 +60,7 @@ export class TimelinePainter {
   #hatch: CanvasPattern | string | null = null;
   #hatchInk = "";
   /** How many slices the latest picture shows, and how many of these are merged: for people and tests. */
-  told = { shown: 0, merged: 0 };
+  told = { shown: 0, merged: 0, arrows: 0 };
 
   constructor(ctx: CanvasRenderingContext2D) {
     this.#ctx = ctx;
@@ -65,7 +70,7 @@ export class TimelinePainter {
     const ctx = this.#ctx;
     const { width, height, names_px, scroll_px } = picture;
     if (this.#shares !== picture.shares) this.#shares = picture.shares;
-    this.told = { shown: 0, merged: 0 };
+    this.told = { shown: 0, merged: 0, arrows: 0 };
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.fillStyle = theme.background;
     ctx.fillRect(0, 0, width, height);
@@ -86,6 +91,7 @@ export class TimelinePainter {
         if (y + ROW_PX > RULER_PX && y < bottom) this.#row(picture, placed, y, theme);
       }
     }
+    this.#arrows(picture, theme);
     ctx.restore();
     this.#gaps(picture, theme, bottom);
     this.#memory(picture, theme, bottom);
@@ -147,6 +153,43 @@ export class TimelinePainter {
         this.#text(isMerged ? `${whole(last - first + 1)} ops` : [nameOf(recording, row.slices, first), ...sent].join(", "), x + 4, y + h / 2, w - 8, 11, theme);
       }
     }
+  }
+
+  /** From where a value is sent to where it has come: between the edges of two lanes that face each other. */
+  #arrows({ arrows, lanes, sight, width, names_px, scroll_px, selected, chosenSpan }: TimelinePicture, theme: Theme): void {
+    const ctx = this.#ctx;
+    const isMarked = ({ span, node }: Arrow): boolean => span === chosenSpan || selected?.[node] === 1;
+    const seen = arrowsInSight(arrows, sight.begin_ns, sight.begin_ns + (width - names_px) * sight.ns_per_px, isMarked);
+    const placed = new Map(lanes.map((one) => [one.lane, one]));
+    const at = (ns: number): number => names_px + (ns - sight.begin_ns) / sight.ns_per_px;
+    for (const arrow of seen) {
+      const [from, to] = [placed.get(arrow.from), placed.get(arrow.to)];
+      if (!from || !to) continue;
+      const isDown = to.y > from.y;
+      const [x, y] = [at(arrow.begin_ns), from.y + (isDown ? from.h : 0) + RULER_PX - scroll_px];
+      const [toX, toY] = [at(arrow.end_ns), to.y + (isDown ? 0 : to.h) + RULER_PX - scroll_px];
+      const isBold = isMarked(arrow);
+      ctx.strokeStyle = ctx.fillStyle = isBold ? theme.accent : theme.text;
+      ctx.globalAlpha = isBold ? 1 : 0.55;
+      ctx.lineWidth = isBold ? 2 : 1;
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(toX, toY);
+      ctx.stroke();
+      this.#head(x, y, toX, toY, isBold ? 8 : 6);
+      this.told.arrows += 1;
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  #head(x: number, y: number, toX: number, toY: number, size: number): void {
+    const ctx = this.#ctx;
+    const angle = Math.atan2(toY - y, toX - x);
+    ctx.beginPath();
+    ctx.moveTo(toX, toY);
+    for (const side of [-0.4, 0.4]) ctx.lineTo(toX - size * Math.cos(angle + side), toY - size * Math.sin(angle + side));
+    ctx.closePath();
+    ctx.fill();
   }
 
   /** Around what is selected; a merged mark that holds it has a line on top. */

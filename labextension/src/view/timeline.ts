@@ -1,5 +1,6 @@
 /** The timeline's canvas: what part of time is seen, what is chosen in it, and drawing at most once a frame. */
 import { placeLanes, ROW_PX, zoomTime, type PlacedLane, type PlacedRow, type TimeWindow } from "../layout/timeline.js";
+import { arrowsOf, type Arrow } from "../model/arrows.js";
 import { extentOf, type RecordedStep, type Recording } from "../model/recording.js";
 import type { ChosenIteration } from "../model/running.js";
 import { Signal } from "../model/signal.js";
@@ -49,6 +50,7 @@ export class Timeline {
   #iteration: ChosenIteration | null = null;
   #steps: readonly RecordedStep[] = [];
   #chosen: Chosen | null = null;
+  #arrows: readonly Arrow[] = [];
   /** Shown once the canvas has a size. */
   #wanted: { readonly begin_ns: number; readonly end_ns: number } | null = null;
 
@@ -108,6 +110,7 @@ export class Timeline {
     const isSame = recording !== null && recording.step.number === this.#recording?.step.number;
     this.#recording = recording;
     this.#chosen = null;
+    this.#arrows = recording ? arrowsOf(recording) : [];
     const { lanes, h } = placeLanes(recording ? rowsOf(recording) : []);
     [this.#lanes, this.#lanesHeight] = [lanes, h];
     if (recording && !isSame) this.#extent = extentOf(recording);
@@ -292,6 +295,7 @@ export class Timeline {
     return {
       recording, lanes: this.#lanes, sight: this.#window, width: this.#width, height: this.#height, names_px: this.namesWidth,
       scroll_px: this.#scroll, shares: this.#shares, selected: this.#selected, chosen: this.#iteration, steps: this.#steps,
+      arrows: this.#arrows, chosenSpan: this.#chosen?.slices.span[this.#chosen.at] ?? -1,
     };
   }
 
@@ -302,9 +306,10 @@ export class Timeline {
     const start = performance.now();
     this.#painter.paint(picture, this.#theme, devicePixelRatio || 1);
     this.canvas.dataset.paintMs = (performance.now() - start).toFixed(2);
-    const { shown, merged } = this.#painter.told;
+    const { shown, merged, arrows } = this.#painter.told;
     this.canvas.dataset.shown = String(shown);
     this.canvas.dataset.merged = String(merged);
+    this.canvas.dataset.arrows = String(arrows);
     this.canvas.dataset.seenNs = this.seen_ns.toPrecision(6);
   }
 }
