@@ -34,6 +34,11 @@ def test_numbers() -> None:
     assert numbers.task_of(facts("bob")) == ("reader", 0)
     assert numbers.task_of(facts("ps-1")) == ("ps", 1)
     assert numbers.task_of(facts("alice")) == ("ps", 0)
+    numbers = TaskNumbers()
+    numbers.add([facts("alice", ps=1), facts("ps-0")])  # numbers of names are not given away
+    assert [numbers.task_of(facts(n)) for n in ("ps-0", "alice")] == [("ps", 0), ("ps", 1)]
+    numbers = TaskNumbers({"reader": ["bob"]})
+    numbers.add([facts("10"), facts("9")])
     assert [numbers.task_of(facts(name)) for name in ("9", "10")] == [("worker", 0), ("worker", 1)]
 
 

@@ -137,8 +137,12 @@ class TaskNumbers:
         self._jobs |= {w: (j, i) for j, names in jobs.items() for i, w in enumerate(names)}
 
     def add(self, workers: Iterable[WorkerFacts]) -> None:
-        """Gives tasks to workers that have none."""
-        for worker in sorted(workers, key=_natural):
+        """Gives tasks to workers that have none; first to those whose names say numbers."""
+
+        def order(worker: WorkerFacts) -> tuple[bool, list[tuple[int, str]]]:
+            return self._wish(worker)[1] is None, _natural(worker)
+
+        for worker in sorted(workers, key=order):
             self.task_of(worker)
 
     def task_of(self, worker: WorkerFacts) -> tuple[str, int]:

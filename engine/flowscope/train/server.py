@@ -130,9 +130,10 @@ def _own_task(spec: ClusterSpec, job: str | None, index: int | None) -> tuple[st
     spec.task_address(job, index)  # raises if there is none
     if len(tasks) > 1:
         raise UnimplementedError(
-            f"expected a cluster whose one task is this process, got {spec!r}: processes on "
-            f'several machines are Dask workers (`dask worker --name "{job}-{index}" ...`), which '
-            "fs.cluster.connect(scheduler's address) makes the tasks of this cluster"
+            f"expected a cluster whose one task is this process, got {spec!r}: the processes of a "
+            "larger one are Dask workers. Start `dask scheduler` once, in the place of this server "
+            f'`dask worker SCHEDULER --name "{job}-{index}"`, and in the place of '
+            "Session(server.target) use fs.Session(fs.cluster.connect(SCHEDULER))"
         )
     return job, index
 
