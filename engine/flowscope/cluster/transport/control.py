@@ -19,6 +19,9 @@ from flowscope.errors import DeadlineExceededError, InternalError, OpError, Unav
 #: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say.
 OnCall = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
+#: Connections over Dask's ports overtake each other: so much later than the end of another one a
+#: goodbye may come.
+_GOODBYE_S = 1.0
 _ASK, _TELL, _ANSWER, _RAISED, _GOODBYE = "ask", "tell", "answer", "raised", "goodbye"
 
 
@@ -69,6 +72,15 @@ class Control:
         """Waits for the thread that reads, unless that is the caller's."""
         if self._thread is not threading.current_thread() and self._thread.ident is not None:
             self._thread.join()
+
+    def end_with(self, error: Exception) -> None:
+        """Ends it, for another connection with the peer has ended."""
+        if self.connection.is_direct or not isinstance(error, ConnectionResetError):
+            self.connection.fail(error)
+            return
+        timer = threading.Timer(_GOODBYE_S, self.connection.fail, (error,))
+        timer.daemon = True
+        timer.start()
 
     def tell(self, message: dict[str, Any]) -> None:
         """Sends a message that has no answer; never waits."""

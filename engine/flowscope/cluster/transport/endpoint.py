@@ -549,7 +549,7 @@ class Endpoint:
 
         peer.control = Control(peer.name, control, lambda *call: self.on_call(*call), ended)
         small, bulk = peer.connections["small"], peer.connections["bulk"]
-        small.on_failed = bulk.on_failed = control.fail
+        small.on_failed = bulk.on_failed = peer.control.end_with
         peer.link = Link(peer.name, small, peer.bulk, self._steps, self._flusher)
         with self._lock:
             old = self._peers.pop(peer.name, None)
