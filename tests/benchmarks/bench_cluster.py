@@ -91,9 +91,11 @@ def serve(spec: str, task: int) -> None:
     del server
 
 
-def loop(
-    fs: Any, n: Any, devices: list[str], window: int, has_barrier: bool, is_told: bool
-) -> list[Any]:
+#: What the counter and the condition of a loop are; see `loop`.
+KINDS = ("told", "streamed", "barrier", "value")
+
+
+def loop(fs: Any, n: Any, devices: list[str], window: int, kind: str) -> list[Any]:
     """One scalar addition per task and iteration; all follow the first one's condition.
 
     Args:
@@ -101,8 +103,9 @@ def loop(
         n: How many iterations.
         devices: The tasks' devices.
         window: The loop's parallel_iterations.
-        has_barrier: Whether the counter waits in each iteration for all tasks.
-        is_told: Whether it can be told before the loop how often it runs.
+        kind: "told": it can be told before the loop how often it runs. "streamed": the first task
+            computes that as it goes. "barrier": the counter waits in each iteration for all tasks.
+            "value": the condition needs the values of all tasks in each iteration.
     """
 
     def body(i: Any, *values: Any) -> list[Any]:
@@ -110,12 +113,16 @@ def loop(
         for device, v in zip(devices, values):
             with fs.device(device):
                 found.append(v + 1.0)
-        with fs.device(devices[0]), fs.control_dependencies(found if has_barrier else []):
-            return [i + 1 if is_told else fs.abs(i) + 1, *found]
+        waited = found if kind == "barrier" else []
+        with fs.device(devices[0]), fs.control_dependencies(waited):
+            return [fs.abs(i) + 1 if kind in ("streamed", "value") else i + 1, *found]
 
-    def cond(i: Any, *_: Any) -> Any:
+    def cond(i: Any, *values: Any) -> Any:
         with fs.device(devices[0]):
-            return i < n
+            goes_on = i < n
+            for v in values[1:] if kind == "value" else ():
+                goes_on = fs.logical_and(goes_on, v >= 0.0)
+            return goes_on
 
     starts: list[Any] = []
     for device in devices:
@@ -144,24 +151,66 @@ def median_s(run: Callable[[], Any], seconds: float = 0.5, most: int = 3000) -> 
 def loops(fs: Any, target: Any, devices: list[str]) -> dict[str, float]:
     """Returns iterations a second, by what the loop is."""
     found = {}
-    kinds = {"told": (False, True), "streamed": (False, False), "barrier": (True, True)}
-    for kind, (has_barrier, is_told) in kinds.items():
+    for kind in KINDS:
         for window in (32, 1):
-            rate = loop_rate(fs, target, devices, window, has_barrier, is_told)
+            rate = loop_rate(fs, target, devices, window, kind)
             found[f"loop {kind} window {window} it/s"] = rate
     return found
 
 
-def loop_rate(
-    fs: Any, target: Any, devices: list[str], window: int, has_barrier: bool, is_told: bool
-) -> float:
+def loop_rate(fs: Any, target: Any, devices: list[str], window: int, kind: str) -> float:
     """Returns iterations a second; see `loop`."""
+    with loop_of(fs, target, devices, window, kind) as (run, trips):
+        return trips / median_s(lambda: run(trips), 0.8)
+
+
+@contextmanager
+def loop_of(
+    fs: Any, target: Any, devices: list[str], window: int, kind: str
+) -> Iterator[tuple[Callable[[int], Any], int]]:
+    """What runs so many iterations of a loop, and how many take about 0.2 s."""
     with fs.Graph().as_default(), fs.Session(target) as sess:
         n = fs.placeholder(fs.int32, [])
-        fetch = loop(fs, n, devices, window, has_barrier, is_told)
-        probe_s = median_s(lambda: sess.run(fetch, {n: 300}), 0.05)
-        trips = int(max(300, min(50_000, 300 * 0.2 / probe_s)))
-        return trips / median_s(lambda: sess.run(fetch, {n: trips}), 0.8)
+        fetch = loop(fs, n, devices, window, kind)
+
+        def run(trips: int) -> Any:
+            return sess.run(fetch, {n: trips})
+
+        probe_s = median_s(lambda: run(300), 0.05)
+        yield run, int(max(300, min(50_000, 300 * 0.2 / probe_s)))
+
+
+def costs(fs: Any, target: Any, devices: list[str], is_peer: bool) -> dict[str, float]:
+    """Returns what an iteration of two kinds of loops costs on all processes."""
+    found = {}
+    for kind in ("streamed", "value"):
+        with loop_of(fs, target, devices, 32, kind) as (run, trips):
+            sent, cpu_s, start = frames(target, is_peer), cpu_seconds(), time.perf_counter()
+            for _ in range(3):
+                run(trips)
+            trips *= 3
+            wall_s = time.perf_counter() - start
+            found[f"{kind} it/s"] = trips / wall_s
+            found[f"{kind} CPU us/it"] = (cpu_seconds() - cpu_s) / trips * 1e6
+            found[f"{kind} messages/it"] = (frames(target, is_peer) - sent) / trips
+    return found
+
+
+def cpu_seconds() -> float:
+    """Returns what this process and its children have computed."""
+    import psutil
+
+    own = psutil.Process()
+    times = [one.cpu_times() for one in (own, *own.children(recursive=True))]
+    return float(sum(t.user + t.system for t in times))
+
+
+def frames(target: Any, is_peer: bool) -> float:
+    """Returns how many values have gone from and to this process; TensorFlow does not tell."""
+    if is_peer:
+        return float("nan")
+    counters = target.endpoint.counters().values()
+    return float(sum(c.sent + c.received for c in counters))
 
 
 def crossings(fs: Any, target: Any, devices: list[str]) -> dict[str, float]:
@@ -244,8 +293,8 @@ def measured(is_peer: bool, does_curve: bool) -> dict[str, float]:
         found |= many_ops(fs, target, devices)
     for count in (1, 2, 4, 8, 16) if does_curve else ():
         with tasks(count + 1) as (target, devices):
-            rates = loops(fs, target, devices)
-        found |= {f"{count + 1} processes, {k}": v for k, v in rates.items()}
+            told = costs(fs, target, devices, is_peer)
+        found |= {f"{count} workers, {k}": v for k, v in told.items()}
     return found
 
 

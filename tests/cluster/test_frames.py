@@ -132,7 +132,7 @@ class _Unconnected:
     def __init__(self):
         self.written = []
 
-    def write_small(self, data):
+    def write_one(self, data):
         self.written.append(data)
 
     def limit_reads(self, seconds):

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.transport.channel import ProcessChannel, StepId
@@ -161,8 +159,7 @@ class HostedStep:
                 self._split, error = split, self._error
             if error is not None:
                 split.end(error)
-            with np.errstate(all="ignore"):
-                split.begin()
+            split.begin()
             if isinstance(channel, ProcessChannel):
                 channel.flush()
             fetched = split.finish()

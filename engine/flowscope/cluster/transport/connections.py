@@ -83,14 +83,18 @@ class Connection:
 
     def write(self, *parts: Data) -> None:
         """Writes bytes, in one piece between those of others; never waits."""
+        if len(parts) == 1:
+            self.write_one(parts[0])
+            return
         self._queue.extend(parts)
         self.flush()
 
-    def write_small(self, data: bytes) -> None:
+    def write_one(self, data: Data) -> None:
         """Writes as `write` does; the shortest way where nothing else is to be written."""
         is_busy = self._queue or self._rest or self._tls is not None
         if is_busy or not self._writing.acquire(False):
-            self.write(data)
+            self._queue.append(data)
+            self.flush()
             return
         try:
             if self.error is None:
@@ -102,7 +106,7 @@ class Connection:
         if self._queue:
             self.flush()
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: Data) -> None:
         try:
             sent = self._socket.send(data, socket.MSG_DONTWAIT)
         except BlockingIOError:

@@ -114,7 +114,7 @@ class Link:
             try:
                 count = len(unwritten)
                 data = b"".join(unwritten[:count]) if count > 1 else unwritten[0]
-                self.connection.write_small(data)
+                self.connection.write_one(data)
                 del unwritten[:count]
                 self.sent += count
                 self._written_at = time.perf_counter()

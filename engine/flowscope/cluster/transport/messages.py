@@ -141,6 +141,9 @@ class MessageReader:
             raise
         except Exception as e:  # msgpack raises many kinds of them
             raise DataLossError(f"expected a message, got bytes that are none: {e}") from e
+        if len(buffer) == end:
+            buffer.clear()
+            return
         rest = bytes(buffer[end:])
         buffer.clear()
         self.feed(rest)

@@ -122,9 +122,9 @@ def decoded(code: int, shape: Shape, data: Any) -> Any:
     dtype = numpy_dtype(code)
     if is_string(code):
         return _read_strings(shape, bytes(data))
-    _check(shape, dtype.itemsize, len(data))
-    if not shape:
+    if not shape and len(data) == dtype.itemsize:
         return np.frombuffer(data, dtype)[0]
+    _check(shape, dtype.itemsize, len(data))
     if not len(data):
         return np.empty(shape, dtype)
     return np.frombuffer(bytearray(data), dtype).reshape(shape)
