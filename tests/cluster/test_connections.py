@@ -1,0 +1,34 @@
+"""What is written to a connection comes in order, however much of it the kernel takes at once."""
+
+import socket
+
+from flowscope.cluster.transport.connections import Connection
+from flowscope.cluster.transport.poller import Poller
+from flowscope.cluster.transport.sender import Sender
+
+
+def _read(sock, count):
+    data = bytearray()
+    while len(data) < count:
+        data += sock.recv(1 << 16)
+    return bytes(data)
+
+
+def test_single_and_several_parts_come_in_the_order_in_which_they_were_written():
+    ours, theirs = socket.socketpair()
+    poller, sender = Poller("reader"), Sender("sender")
+    connection = Connection(ours, None, poller, sender)
+    large = bytes(range(256)) * 8192  # more than the kernel takes at once
+    try:
+        connection.write(b"first")
+        connection.write(large)
+        connection.write(b"third")
+        connection.write(b"four", b"th")
+        assert connection.unwritten_bytes
+        expected = b"first" + large + b"third" + b"fourth"
+        assert _read(theirs, len(expected)) == expected
+    finally:
+        connection.close()
+        theirs.close()
+        sender.close()
+        poller.close()
