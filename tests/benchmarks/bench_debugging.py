@@ -1,9 +1,8 @@
 """What the debugger costs: `python tests/benchmarks/bench_debugging.py`.
 
-Watching everything for what is not finite: slices of steps take turns, plain and watched. A ratio
-is the mean of those of neighbouring slices, with the upper end of its interval of 95 %; CPU time of
-the process. Then nanoseconds of a breakpoint that does not hold, where it stands: what its code
-asks, and an iteration of a loop with and without it.
+Watching everything for what is not finite: steps take turns, plain and watched, and ratios are
+those of `bench_tracing.py`. Then nanoseconds of a breakpoint that does not hold, where it stands:
+what its code asks, and an iteration of a loop with and without it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import timeit
 
 import peer
 from bench import CASES
-from bench_tracing import SLICE_S, ratio
+from bench_tracing import ratio, turns
 
 import flowscope as fs
 
@@ -22,23 +21,16 @@ NAMES = ("mlp784-sgd", "cnn", "lstm-loop")
 
 
 def watched(name: str, rounds: int) -> str:
-    """Returns the ratio of watched steps to plain ones."""
+    """Returns the ratio of watched steps to plain ones, of so many seconds."""
     case = next(c for c in CASES if c.name == name)
     made = peer.prepare(fs, case.work, case.args)
     point = made.session.debug.watch()
     made.run()
 
-    def slice_s(is_watched: bool) -> float:
+    def choose(is_watched: bool) -> None:
         point.is_enabled = is_watched
-        made.run()
-        end, count, start = time.perf_counter() + SLICE_S, 0, time.process_time()
-        while time.perf_counter() < end:
-            made.run()
-            count += 1
-        return (time.process_time() - start) / count
 
-    pairs = [(slice_s(False), slice_s(True)) for _ in range(rounds)]
-    return f"{name}: watched {ratio([a for a, _ in pairs], [b for _, b in pairs])}"
+    return f"{name}: watched {ratio(*turns(made.run, choose, rounds))}"
 
 
 def breakpoint_ns() -> str:

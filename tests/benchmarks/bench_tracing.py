@@ -1,10 +1,13 @@
 """What tracing costs: `python tests/benchmarks/bench_tracing.py [--peer-venv FOLDER]`.
 
-Slices of steps take turns: plain, traced (`RunOptions.FULL_TRACE`), and plain ones with a view
-attached that has eight steps a second traced. A ratio is the mean of those of neighbouring slices,
-with the upper end of its interval of 95 %; CPU time of the process, so that busy neighbours do not
-count. With TensorFlow's environment, a chain of 1000 operations is compared with its untraced one.
-Then: milliseconds to tell a view 10 000 spans, and bytes of a million of them.
+Batches of steps take turns, so often that a change of the machine's pace meets both: plain and
+traced (`RunOptions.FULL_TRACE`), some steps at a time; plain, and with a view attached that has
+eight steps a second traced, half a second at a time, for that many looks of a view fit into each.
+Who comes first takes turns, too. A ratio is that of the sums of a block of neighbouring batches;
+told are the mean over the blocks and the upper end of its interval of 95 %. CPU time of the
+process, so that busy neighbours count little. With TensorFlow's environment, a chain of 1000
+operations is compared with its untraced one. Then: milliseconds to tell a view 10 000 spans, and
+bytes of a million of them.
 """
 
 from __future__ import annotations
@@ -33,6 +36,10 @@ from flowscope.live.wire import to_wire
 
 NAMES = ("step1000", "mlp784-sgd", "cnn", "lstm-loop")
 SLICE_S = 0.3
+#: What a batch of steps takes at least where they take turns.
+BATCH_S = 0.005
+#: Blocks that an interval is computed from, and its width in standard errors (Student's t).
+BLOCKS, WIDTH = 20, 2.09
 TRACED = fs.RunOptions(trace_level=fs.RunOptions.FULL_TRACE)
 
 
@@ -53,14 +60,41 @@ class Work:
         for self.is_traced in (True, False):
             self.made.run()
 
-    def slice(self, is_traced: bool) -> float:
-        """Returns the mean CPU seconds of a step over a slice of time."""
+    def choose(self, is_traced: bool) -> None:
+        """Has the steps that follow traced, or not."""
         self.is_traced = is_traced
-        end, count, start = time.perf_counter() + SLICE_S, 0, time.process_time()
+
+    def slice(self, slice_s: float = SLICE_S) -> float:
+        """Returns the mean CPU seconds of a step over a slice of time."""
+        end, count, start = time.perf_counter() + slice_s, 0, time.process_time()
         while time.perf_counter() < end:
             self.made.run()
             count += 1
         return (time.process_time() - start) / count
+
+
+def turns(
+    run: Callable[[], Any], choose: Callable[[bool], Any], seconds: float
+) -> tuple[list[float], list[float]]:
+    """Returns the CPU seconds of steps in batches, of one kind and of the other, in turns.
+
+    Args:
+        run: Runs a step.
+        choose: Chooses the kind of the steps that follow; its own time does not count.
+        seconds: For so long.
+    """
+    count = max(1, round(BATCH_S / max(1e-6, statistics.median(peer.times(run, 0.2)))))
+    found: tuple[list[float], list[float]] = [], []
+    end, order = time.perf_counter() + seconds, (False, True)
+    while time.perf_counter() < end or len(found[0]) < BLOCKS:
+        for kind in order:
+            choose(kind)
+            start = time.process_time_ns()
+            for _ in range(count):
+                run()
+            found[kind].append((time.process_time_ns() - start) / 1e9 / count)
+        order = order[::-1]
+    return found
 
 
 class View:
@@ -83,28 +117,41 @@ class View:
 
 
 def ratio(first: list[float], then: list[float]) -> str:
-    """Returns the mean ratio of neighbours, and the upper end of its interval of 95 %."""
-    found = [b / a for a, b in zip(first, then, strict=True)]
+    """Returns the mean ratio of blocks of neighbours, and the end of its interval of 95 %."""
+    size = max(1, len(first) // BLOCKS)
+    found = [
+        sum(then[i : i + size]) / sum(first[i : i + size])
+        for i in range(0, len(first) - size + 1, size)
+    ]
     error = statistics.stdev(found) / math.sqrt(len(found))
-    return f"{statistics.mean(found):.3f} (<= {statistics.mean(found) + 1.96 * error:.3f})"
+    return f"{statistics.mean(found):.3f} (<= {statistics.mean(found) + WIDTH * error:.3f})"
 
 
-def costs(name: str, rounds: int) -> str:
+def attached(work: Work, rounds: int) -> tuple[list[float], list[float]]:
+    """Returns the CPU seconds of steps without a view and with one, in turns."""
+    found: tuple[list[float], list[float]] = [], []
+    order = (False, True)
+    for _ in range(rounds):
+        for kind in order:
+            view = View(work.session) if kind else None
+            work.slice(0.15)  # a view's first picture is no cost of its traces
+            found[kind].append(work.slice(0.5))
+            if view is not None:
+                view.close()
+        order = order[::-1]
+    return found
+
+
+def costs(name: str, rounds: int, view_rounds: int) -> str:
     """Returns a row of the table."""
     work = Work(name)
-    plain, traced, before, attached = [], [], [], []
-    for _ in range(rounds):
-        plain.append(work.slice(False))
-        traced.append(work.slice(True))
-        before.append(work.slice(False))
-        view = View(work.session)
-        work.slice(False)  # a view's first picture is no cost of its traces
-        attached.append(work.slice(False))
-        view.close()
+    plain, traced = turns(work.made.run, work.choose, rounds)
+    work.choose(False)
+    before, seen = attached(work, view_rounds)
     nodes = sum(1 for _ in work.session.latest_plan.program.walk())
     extra_ns = statistics.median(b - a for a, b in zip(plain, traced, strict=True)) * 1e9 / nodes
     figures = f"{statistics.median(plain) * 1e6:.0f} us, {extra_ns:.0f} ns more per node traced"
-    return f"| {name} | {figures} | {ratio(plain, traced)} | {ratio(before, attached)} |"
+    return f"| {name} | {figures} | {ratio(plain, traced)} | {ratio(before, seen)} |"
 
 
 def beside_tensorflow(folder: str, rounds: int) -> str:
@@ -115,7 +162,8 @@ def beside_tensorflow(folder: str, rounds: int) -> str:
     work, theirs, ours = Work("step1000"), [], []
     for _ in range(rounds):
         theirs.append(statistics.mean(other.steps("step", {"length": 1000}, SLICE_S)))
-        ours.append(work.slice(True))
+        work.choose(True)
+        ours.append(work.slice())
     other.stop()
     return f"traced chain of 1000 over TensorFlow's untraced one: {ratio(theirs, ours)}"
 
@@ -171,12 +219,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer-venv", default="")
     parser.add_argument("--cases", default=",".join(NAMES))
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=10, help="seconds of plain and traced steps")
+    parser.add_argument("--view-rounds", type=int, default=20, help="slices with a view")
     args = parser.parse_args()
     print("| case | plain | traced | view attached |")
     print("|---|---|---|---|")
     for name in filter(None, args.cases.split(",")):
-        print(costs(name, args.rounds), flush=True)
+        print(costs(name, args.rounds, args.view_rounds), flush=True)
     others: list[Callable[[], str]] = [telling, memory]
     for one in others:
         print(one(), flush=True)

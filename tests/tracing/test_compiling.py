@@ -102,3 +102,25 @@ def test_buffers_are_used_again_and_steps_keep_their_own_readings(mode: str) -> 
         rows = np.arange(step.first, step.last)
         assert np.isin(spans.node[rows], products).sum() == count
         assert (spans.begin[rows] >= step.begin).all() and (spans.end[rows] <= step.end).all()
+
+
+def test_spans_of_the_newest_step_are_told_before_anybody_has_looked_at_totals() -> None:
+    from flowscope.live.schema import AskSpans
+    from flowscope.live.traces import Tracing
+
+    with fs.Graph().as_default() as graph, fs.Session(graph=graph) as sess:
+        x, y = _chain(5)
+        tracing = Tracing()
+        empty = tracing.spans(AskSpans(1, None, None, None, 1000, 1))
+        assert empty.step is None and empty.spans.rows == 0
+        tracing.steps_per_s = 1000.0
+        for now_s in range(3):
+            tracing.ask(sess, float(now_s))
+            sess.run(y, {x: 1.0})
+        newest = tracing.spans(AskSpans(1, None, None, None, 1000, 1))
+        asked = tracing.spans(AskSpans(1, 2, None, None, 1000, 1))
+        state = tracing.state()
+    assert newest.step is not None and asked.step is not None
+    assert newest.step.number == asked.step.number == 2
+    assert newest.spans.rows == asked.spans.rows
+    assert state is not None and [s.number for s in state.steps] == [0, 1, 2]

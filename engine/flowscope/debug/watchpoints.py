@@ -162,18 +162,21 @@ class Watchpoint(Breakpoint):
 
     def _asks(self, node: Node) -> BreakTest:
         """Returns what code asks after a node."""
+        is_plain = self.conditions.when is None
 
         def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
             for value in values:
+                if is_plain and (value is None or is_finite(value)):
+                    continue  # what most values are: nothing else is worked out for them
                 what = value is not None and self._found_in(value, iterations_in(run, counts))
                 if what:
                     op = node.origins[0].operation if node.origins else None
-                    is_traced = op is not None and self.conditions.when is None
+                    is_traced = op is not None and is_plain
                     already = _already(op, current_step()) if op and is_traced else ()
                     return self._is_violated(node, op, iterations_in(run, counts), what, already)
             return False
 
-        if self.conditions.when is not None or not _has_flags(node):
+        if not is_plain or not _has_flags(node):
             return test
         return FlagTest(test, self._debugger.flagged, _is_small_array(node))
 

@@ -138,10 +138,7 @@ class Tracing:
     def spans(self, asked: AskSpans) -> Spans:
         """Returns the answer to a view that asks for spans."""
         version = self.version
-        if asked.step is None:
-            self._recorder.totals()
-        newest = self._recorder.steps(1)
-        number = newest[0].number if asked.step is None and newest else asked.step
+        number = self._recorder.newest if asked.step is None else asked.step
         recording = self._recorder.recording(-1 if number is None else number)
         step = next((s for s in reversed(recording.steps) if s.number == number), None)
         return spans_of(recording, step, asked, version)

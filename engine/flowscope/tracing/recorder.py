@@ -158,6 +158,12 @@ class Recorder:
         totals = Totals(whole[0], whole[1], with_inner(whole[1], self._parents))
         return self._traced, totals
 
+    @property
+    def newest(self) -> int | None:
+        """The number of the newest step that is kept; None where there is none."""
+        with self._lock:
+            return self._kept[-1].trace.number if self._kept else None
+
     def steps(self, most: int) -> tuple[TracedStep, ...]:
         """Returns the newest steps that are kept, as far as `totals` has looked at them."""
         with self._lock:
