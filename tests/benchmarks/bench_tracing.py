@@ -134,7 +134,7 @@ def attached(work: Work, rounds: int) -> tuple[list[float], list[float]]:
     for _ in range(rounds):
         for kind in order:
             view = View(work.session) if kind else None
-            work.slice(0.15)  # a view's first picture is no cost of its traces
+            work.slice()  # a view's first picture is no cost of its traces
             found[kind].append(work.slice(0.5))
             if view is not None:
                 view.close()
