@@ -105,6 +105,30 @@ def test_a_variable_that_has_no_value_is_named_before_the_step(cluster):
         assert sess.run(v + w) == 2.0
 
 
+def test_variables_on_workers_are_listed_with_what_these_say(cluster):
+    with on(0):
+        v = fs.Variable([1.0, 3.0], name="v")
+    with on(1):
+        large = fs.Variable(fs.zeros([1 << 21]), name="large")
+        fs.Variable(1.0, name="later")
+    here = fs.Variable(2.0, name="here")
+    with fs.Session(cluster) as sess:
+        sess.run([v.initializer, large.initializer, here.initializer])
+        sess.run(v.assign_add([1.0, 1.0]))
+        listed = sess.variables(statistics=True)
+    found = {one.name: one for one in listed}
+    told = {n: (one.is_initialized, one.written_in, one.nbytes) for n, one in found.items()}
+    assert told == {
+        "v": (True, 1, 8), "large": (True, 0, 1 << 23), "later": (False, None, 0),
+        "here": (True, 0, 4),
+    }  # fmt: skip
+    assert (found["v"].statistics.min, found["v"].statistics.max) == (2.0, 4.0)
+    assert found["large"].statistics is None
+    assert "bytes is on /job:worker/replica:0/task:1: fetch what you want" in found["large"].why
+    assert found["v"].device.startswith(worker(0))
+    assert listed.nbytes == 8 + (1 << 23) + 4
+
+
 def test_state_has_one_place_whatever_is_fetched_with_it(cluster):
     v = fs.Variable(1.0, name="anywhere")
     with on(1):

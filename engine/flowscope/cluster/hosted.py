@@ -229,14 +229,15 @@ class HostedSteps:
         self.session(peer, message["session"]).gate.request(message["request"])
 
     def _variables(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
-        """Returns of some variables: whether each has a value, how often it was written, bytes."""
+        """Returns what is known of variables: see `flowscope.runtime.remote.Remote.facts`."""
         session = self.session(peer, message["session"])
         told: list[list[Any]] = []
         for container, name in message["names"]:
             found = session.container(container).variables().get(name)
             is_there = found is not None and found.is_initialized
             nbytes = 0 if found is None else int(getattr(found.value, "nbytes", 0))
-            told.append([is_there, 0 if found is None else found.writes, nbytes])
+            facts = (0, None) if found is None else (found.writes, found.written_in)
+            told.append([is_there, facts[0], nbytes, facts[1]])
         return {"variables": told}
 
 

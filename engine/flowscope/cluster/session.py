@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CLIENT_TASK = "/job:client/replica:0/task:0"
 #: Control messages are answered within that, or the worker is said not to answer.
 CALL_S = 10.0
+#: Who only looks waits less.
+LOOK_S = 2.0
 
 
 class ClusterSession:
@@ -83,6 +85,38 @@ class ClusterSession:
         if isinstance(handle, VarHandleOp):
             return RemoteVariable(self, handle, task_of(device))
         return RemoteState(handle.shared_name, task_of(device))
+
+    def facts(self, variables: Sequence[Any]) -> list[tuple[bool, int, int, int | None] | str]:
+        """Returns what other tasks say of variables; each task is asked once."""
+        by_task: dict[str, list[int]] = {}
+        for i, one in enumerate(variables):
+            by_task.setdefault(one.task, []).append(i)
+        told: list[Any] = [None] * len(variables)
+        for task, rows in by_task.items():
+            try:
+                found = self.told_of(task, [variables[i].key for i in rows], LOOK_S)
+            except UnavailableError as e:
+                found = [e.message] * len(rows)
+            for i, one in zip(rows, found, strict=True):
+                told[i] = one if isinstance(one, str) else tuple(one)
+        return told
+
+    def told_of(self, task: str, keys: Sequence[tuple[str, str]], timeout_s: float) -> list[Any]:
+        """Returns what a task says of variables, by their containers and names.
+
+        Raises:
+            UnavailableError: if it does not answer.
+        """
+        self.used.add(task)
+        message = {"kind": "variables", "session": self.number, "names": [list(k) for k in keys]}
+        try:
+            answer = self.cluster.endpoint.call(task, message, timeout_s)
+        except OpError as e:
+            names = ", ".join(f'"{name}"' for _, name in keys[:3])
+            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+            what = f"{names}{more} {'is' if len(keys) == 1 else 'are'}"
+            raise UnavailableError(f"{what} on {task}, which does not answer: {e.message}") from e
+        return list(answer["variables"])
 
     def lost(self, task: str, error: Exception) -> None:
         """Ends the steps that a task takes part in; forgets the plans that it has."""
@@ -169,6 +203,11 @@ class RemoteVariable(RemoteState):
         self._dims = None if dims is None else list(dims)
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Its container and name: what its task knows it by."""
+        return self._container, self.name
+
+    @property
     def is_initialized(self) -> bool:
         """Whether it has a value."""
         return bool(self._told()[0])
@@ -210,19 +249,7 @@ class RemoteVariable(RemoteState):
         return {"container": self._container, "name": self.name, "dims": self._dims}
 
     def _told(self) -> Any:
-        self._remote.used.add(self.task)
-        message = {
-            "kind": "variables",
-            "session": self._remote.number,
-            "names": [[self._container, self.name]],
-        }
-        try:
-            answer = self._remote.cluster.endpoint.call(self.task, message, CALL_S)
-        except OpError as e:
-            raise UnavailableError(
-                f'"{self.name}" is on {self.task}, which does not answer: {e.message}'
-            ) from e
-        return answer["variables"][0]
+        return self._remote.told_of(self.task, [self.key], CALL_S)[0]
 
 
 class _OwnOnly:

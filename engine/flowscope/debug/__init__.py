@@ -12,9 +12,10 @@ from flowscope.debug.history import History, Kept
 from flowscope.debug.replay import Replay
 from flowscope.debug.statistics import Statistics
 from flowscope.debug.stops import Look, Stop
+from flowscope.debug.variables import VariableInfo, Variables
 from flowscope.debug.watchpoints import Watchpoint
 
 __all__ = [
     "Breakpoint", "Debugger", "ExplainedTensor", "Explanation", "History", "Kept", "Look", "Replay",
-    "Sentence", "Statistics", "Stop", "Watchpoint",
+    "Sentence", "Statistics", "Stop", "VariableInfo", "Variables", "Watchpoint",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from flowscope.debug.history import History
 from flowscope.debug.replay import Replay
 from flowscope.debug.stops import Debugged, Stop, tensor_of
 from flowscope.debug.targets import Places, Standing, target
+from flowscope.debug.variables import Variables, variables
 from flowscope.debug.watchpoints import FlagTest, Watchpoint
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_thread
@@ -375,6 +376,15 @@ class Debugger:
         meant = found.op if isinstance(found, Tensor) else found
         spent = None if recording is None else measured(recording.nodes, recording.totals)
         return explain(self._session, meant, spent)
+
+    def variables(self, scope: str | None = None, statistics: bool = False) -> Variables:
+        """Returns the variables with what is kept of them; see `Session.variables`."""
+        if isinstance(self._session, Replayer):
+            raise FailedPreconditionError(
+                "a replay lists no variables: `Replay.variables` has those of its step, and the "
+                "session lists what they are now"
+            )
+        return variables(self._session, scope, None if statistics else ())
 
     # -- steps that are held --------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from flowscope.live.schema import (
     AskPlacement,
     AskSummaries,
     AskValues,
+    AskVariables,
     Command,
     Connect,
     Delta,
@@ -52,6 +53,7 @@ from flowscope.live.schema import (
 from flowscope.live.state import GraphWatcher, Meter, activity, session_state
 from flowscope.live.subscribers import Audience
 from flowscope.live.traces import Tracing
+from flowscope.live.variables import VariableQuestions
 from flowscope.runtime import engine
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session
@@ -110,6 +112,7 @@ class Feed:
         #: The views that were heard of lately.
         self.audience = Audience()
         self._clusters = ClusterQuestions()
+        self._variables = VariableQuestions()
         self._seq = 0
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
@@ -252,6 +255,8 @@ class Feed:
             port.send(summaries.summaries(self.session, asked))
         elif isinstance(asked, AskCluster):
             self._clusters.ask(cluster_in(self._engine), asked, port.send)
+        elif isinstance(asked, AskVariables):
+            self._variables.ask(self.session, asked, port.send)
         else:
             port.send((self._tracing or Tracing()).spans(asked))
 

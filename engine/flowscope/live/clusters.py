@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from flowscope.cluster.status import ClusterStatus
 from flowscope.errors import OpError
+from flowscope.live.batches import Batches
 from flowscope.live.cluster_schema import AskCluster, Cluster
 from flowscope.runtime.engine import Engine
 
@@ -26,9 +27,8 @@ class ClusterQuestions:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[AskCluster, Callable[[Cluster], None]]] = []
-        self._is_asking = False
+        self._batches: Batches[tuple[AskCluster, Callable[[Cluster], None]]]
+        self._batches = Batches("flowscope cluster status")
 
     def ask(
         self, cluster: HasStatus | None, asked: AskCluster, send: Callable[[Cluster], None]
@@ -37,24 +37,13 @@ class ClusterQuestions:
         if cluster is None:
             send(Cluster(asked.request_id, "", None, asked.view))
             return
-        with self._lock:
-            self._waiting.append((asked, send))
-            is_first, self._is_asking = not self._is_asking, True
-        if is_first:
-            threading.Thread(
-                target=self._answer, args=(cluster,), name="flowscope cluster status", daemon=True
-            ).start()
+        self._batches.put((asked, send), partial(_answer, cluster))
 
-    def _answer(self, cluster: HasStatus) -> None:
-        while True:
-            with self._lock:
-                asking, self._waiting = self._waiting, []
-                self._is_asking = bool(asking)
-            if not asking:
-                return
-            status, error = _asked(cluster)
-            for asked, send in asking:
-                send(Cluster(asked.request_id, error, status, asked.view))
+
+def _answer(cluster: HasStatus, asking: list[tuple[AskCluster, Callable[[Cluster], None]]]) -> None:
+    status, error = _asked(cluster)
+    for asked, send in asking:
+        send(Cluster(asked.request_id, error, status, asked.view))
 
 
 def cluster_in(engine: Engine) -> Any:

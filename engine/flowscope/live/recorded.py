@@ -14,7 +14,7 @@ from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.build import import_graph_def
 from flowscope.graph.serialization.definition import GraphDef
-from flowscope.live import explaining, summaries
+from flowscope.live import explaining, summaries, variables
 from flowscope.live.bus import Feed, Subscriber
 from flowscope.live.debugging import value_state
 from flowscope.live.history import told_values
@@ -29,6 +29,7 @@ from flowscope.live.schema import (
     AskSpans,
     AskSummaries,
     AskValues,
+    AskVariables,
     Cluster,
     Command,
     Connect,
@@ -169,6 +170,8 @@ class RecordedFeed(Feed):
             send(explaining.refused(message, NOTHING_RUNS))
         elif isinstance(message, AskSummaries):
             send(summaries.refused(message, NOTHING_RUNS))
+        elif isinstance(message, AskVariables):
+            send(variables.refused(message, NOTHING_RUNS))
         elif isinstance(message, AskSpans):
             send(self._spans(message))
 

@@ -107,6 +107,13 @@ from flowscope.live.trace_schema import (
     TraceState as TraceState,
 )
 
+# And these are its variables.
+from flowscope.live.variables_schema import (
+    AskVariables as AskVariables,
+    Variables as Variables,
+    VariableState as VariableState,
+)
+
 PROTOCOL = 9
 
 
@@ -550,9 +557,17 @@ FromKernel = (
     | Cluster
     | Summaries
     | Explanation
+    | Variables
 )
 #: What a view asks; each is answered with one message.
 Question = (
-    AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation
+    AskSpans
+    | AskValues
+    | AskPlacement
+    | AskHistory
+    | AskCluster
+    | AskSummaries
+    | AskExplanation
+    | AskVariables
 )
 FromView = Connect | Disconnect | Alive | Ack | Choose | Command | Question

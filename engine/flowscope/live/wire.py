@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_args
 
 from flowscope.live import schema
 from flowscope.live.columns import columns_of
@@ -14,33 +15,21 @@ from flowscope.live.schema import (
     PROTOCOL,
     Ack,
     Alive,
-    AskCluster,
-    AskExplanation,
-    AskHistory,
-    AskPlacement,
-    AskSpans,
-    AskSummaries,
-    AskValues,
     BreakpointWish,
     Choose,
     Command,
     Connect,
     Delta,
     Disconnect,
-    ExplainedTensor,
-    Explanation,
     FromKernel,
     FromView,
     MoveWish,
+    Question,
     RecordWish,
     Replacement,
     ReplayWish,
     Snapshot,
-    Spans,
-    Summaries,
     Table,
-    TensorHistory,
-    Values,
     WatchWish,
 )
 from flowscope.live.tables import Numbers
@@ -65,28 +54,8 @@ def to_json(message: FromKernel) -> dict[str, Any]:
 def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
     """Returns a message as it travels: its JSON form, with columns for operations, and buffers."""
     buffers: list[bytes] = []
-    if isinstance(message, Spans):
-        return _with_tables(message, buffers), buffers
-    if isinstance(message, Values):
-        told = to_json(dataclasses.replace(message, values=()))
-        told["values"] = [_with_tables(v, buffers) for v in message.values]
-        return told, buffers
-    if isinstance(message, Explanation):
-        told = to_json(dataclasses.replace(message, tensors=()))
-        told["tensors"] = [_explained(one, buffers) for one in message.tensors]
-        return told, buffers
-    if isinstance(message, Summaries):
-        bare = dataclasses.replace(message, scalars=(), histograms=())
-        told = _with_tables(bare, buffers)
-        for name in ("scalars", "histograms"):
-            told[name] = [_with_tables(one, buffers) for one in getattr(message, name)]
-        return told, buffers
-    if isinstance(message, TensorHistory):
-        told = _with_tables(dataclasses.replace(message, shown=None), buffers)
-        told["shown"] = None if message.shown is None else _with_tables(message.shown, buffers)
-        return told, buffers
     if not isinstance(message, Snapshot | Delta):
-        return to_json(message), []
+        return plain(message, buffers), buffers
     change = message.graph
     bare_change: Any = None if change is None else dataclasses.replace(change, added=(), changed=())
     told = plain(dataclasses.replace(message, graph=bare_change, trace=None))
@@ -95,175 +64,157 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
             columns, buffer = columns_of(getattr(change, name))
             told["graph"][name] = plain(dataclasses.replace(columns, buffer=len(buffers)))
             buffers.append(buffer)
-    if message.trace is not None:
-        told["trace"] = _with_tables(message.trace, buffers)
+    told["trace"] = plain(message.trace, buffers)
     return told, buffers
 
 
-def _explained(tensor: ExplainedTensor, buffers: list[bytes]) -> dict[str, Any]:
-    """Returns the JSON form of a tensor, the numbers of whose value go into buffers."""
-    value = None if tensor.value is None else _with_tables(tensor.value, buffers)
-    return {**plain(dataclasses.replace(tensor, value=None)), "value": value}
+def plain(value: Any, buffers: list[bytes] | None = None) -> Any:
+    """Returns what a message holds as dicts, lists, strings, numbers, booleans and None.
 
-
-def _with_tables(message: Any, buffers: list[bytes]) -> dict[str, Any]:
-    """Returns the JSON form of what has tables, whose numbers go into buffers."""
-    told: dict[str, Any] = {}
-    for name in _FIELDS[type(message)]:
-        value = getattr(message, name)
-        if isinstance(value, Numbers):
-            buffers.append(value.data)
-            value = Table(value.rows, len(buffers) - 1, value.columns)
-        told[name] = plain(value)
-    return told
-
-
-def plain(value: Any) -> Any:
-    """Returns what a message holds as dicts, lists, strings, numbers, booleans and None."""
+    Args:
+        value: The message, or a part of it.
+        buffers: Gets the numbers of its tables; None where they are not wanted.
+    """
     kind = type(value)
     if kind in _FLAT:
         return dict(value.__dict__)
     fields = _FIELDS.get(kind)
     if fields is not None:
-        return {name: plain(getattr(value, name)) for name in fields}
+        return {name: plain(getattr(value, name), buffers) for name in fields}
     if kind is Numbers:
-        return plain(Table(value.rows, value.buffer, value.columns))
+        if buffers is not None:
+            buffers.append(value.data)
+        at = value.buffer if buffers is None else len(buffers) - 1
+        return plain(Table(value.rows, at, value.columns))
     if kind is tuple or kind is Described:
-        return [plain(v) for v in value]
+        return [plain(v, buffers) for v in value]
     if kind is dict:
-        return {k: plain(v) for k, v in value.items()}
+        return {k: plain(v, buffers) for k, v in value.items()}
     return value
 
 
 def message_from(data: Any) -> FromView:
     """Returns a view's message from its JSON form; raises ValueError if it is none."""
-    match data:
-        case {"kind": "connect", "view": int(view)} if view:
-            version = data.get("protocol")
-            return Connect(view, version if isinstance(version, int) else 0)
-        case {"kind": "disconnect", "view": int(view)} if view:
-            return Disconnect(view)
-        case {"kind": "alive", "view": int(view)} if view:
-            return Alive(view)
-        case {"kind": "ack", "view": int(view), "seq": int(seq)} if view:
-            return Ack(view, seq)
-        case {
-            "kind": "command",
-            "command_id": int(number),
-            "name": "pace" | "trace" as name,
-            "value": value,
-        }:
-            if isinstance(value, int | float) and 0 <= value < math.inf:
-                return Command(number, name, float(value), _view(data))
-        case {
-            "kind": "command",
-            "command_id": int(number),
-            "name": "unbreak" | "enable" | "disable" as name,
-            "value": int(value),
-        }:
-            return Command(number, name, value, _view(data))
-        case {
-            "kind": "command",
-            "command_id": int(number),
-            "name": "break" | "watch" | "replace" | "record" | "replay" as name,
-            "value": dict(wish),
-        }:
-            return Command(number, name, _as(_WISHES[name], wish), _view(data))
-        case {
-            "kind": "ask_values",
-            "view": int(view),
-            "request_id": int(number),
-            "stop": str(stop),
-            "tensors": list(names),
-        } if view and all(isinstance(name, str) for name in names):
-            return AskValues(view, number, stop, tuple(names))
-        case {
-            "kind": "ask_placement",
-            "view": int(view),
-            "request_id": int(number),
-            "name": str(name),
-            "device": str(device),
-            "parts": list(parts),
-        } if view and all(isinstance(part, str) for part in parts):
-            return AskPlacement(view, number, name, device, tuple(parts))
-        case {"kind": "command", "command_id": int(number), "name": "move", "value": dict(wish)}:
-            return Command(number, "move", _as(MoveWish, wish), _view(data))
-        case {
-            "kind": "ask_history",
-            "view": int(view),
-            "request_id": int(number),
-            "tensor": str(tensor),
-            "most": int(most),
-            "row": None | int() as row,
-        } if view and most > 0 and not isinstance(row, bool):
-            return AskHistory(view, number, tensor, most, row)
-        case {"kind": "ask_cluster", "view": int(view), "request_id": int(number)} if view:
-            return AskCluster(view, number)
-        case {
-            "kind": "ask_summaries",
-            "view": int(view),
-            "request_id": int(number),
-            "step": None | int() as step,
-        } if view and not isinstance(step, bool):
-            return AskSummaries(view, number, step)
-        case {
-            "kind": "ask_explanation",
-            "view": int(view),
-            "request_id": int(number),
-            "name": str(name),
-        } if view:
-            return AskExplanation(view, number, name)
-        case {"kind": "ask_spans", "view": int(view)} if view:
-            return _ask_spans(data, view)
-        case {"kind": "choose", "what": "selection", "value": None | str() as name}:
-            return Choose("selection", name)
-        case {"kind": "choose", "what": "iteration", "value": None}:
-            return Choose("iteration", None)
-        case {"kind": "choose", "what": "iteration", "value": [str(frame), int(count)]}:
-            return Choose("iteration", (frame, count))
-        case {"kind": "choose", "what": "find" | "isolated" as what, "value": str(text)}:
-            return Choose(what, text)
-        case {"kind": "choose", "what": "step", "value": None | int() as number} if not isinstance(
-            number, bool
-        ):
-            return Choose("step", number)
-        case {"kind": "choose", "what": "heat", "value": str(heat)} if heat in HEATS:
-            return Choose("heat", heat)
-        case {"kind": "choose", "what": "open_scopes", "value": dict(scopes)}:
-            if all(isinstance(k, str) and isinstance(v, bool) for k, v in scopes.items()):
-                return Choose("open_scopes", scopes)
-        case {
-            "kind": "command",
-            "command_id": int(number),
-            "name": "level",
-            "value": "graph" | "lowered" | "partitions" as level,
-        }:
-            return Command(number, "level", level, _view(data))
-        case {"kind": "choose", "what": "fetches", "value": list(names)}:
-            if all(isinstance(name, str) for name in names):
-                return Choose("fetches", tuple(names))
-        case {"kind": "choose", "what": "feed", "value": [str(name), None | str() as text]}:
-            return Choose("feed", (name, text))
-        case {"kind": "choose", "what": "baseline", "value": None | int() as number}:
-            return Choose("baseline", number)
-        case {
-            "kind": "command",
-            "command_id": int(number),
-            "name": (
-                "pause"
-                | "resume"
-                | "stop"
-                | "step_op"
-                | "step_iteration"
-                | "step_out"
-                | "step_run"
-                | "step_back"
-                | "record"
-                | "run"
-            ) as name,
-        } if data.get("value") is None:
-            return Command(number, name, None, _view(data))
-    raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
+    read = _READERS.get(data["kind"]) if type(data) is dict and _is_text(data.get("kind")) else None
+    found: FromView | None = None if read is None else read(data)
+    if found is None:
+        raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
+    return found
+
+
+#: What a field may hold, by its annotation, and of a list each item.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str, type(None)),
+    "int": (int,),
+    "int | None": (int, type(None)),
+    "float | None": (int, float, type(None)),
+    "bool": (bool,),
+    "tuple[str, ...]": (list,),
+    "tuple[int, ...]": (list,),
+}
+_ITEMS = {"tuple[str, ...]": str, "tuple[int, ...]": int}
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    if type(value) not in _KINDS[annotation]:
+        return False
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) is not list or all(type(v) is _ITEMS[annotation] for v in value)
+
+
+def _filled(kind: Any, data: dict[str, Any]) -> Any:
+    """Returns an object of a class from its fields; None where they do not fit."""
+    fields = {f.name: str(f.type) for f in dataclasses.fields(kind) if f.name != "kind"}
+    if not all(name in data and _fits(data[name], fields[name]) for name in fields):
+        return None
+    given = {name: data[name] for name in fields}
+    return kind(**{k: tuple(v) if type(v) is list else v for k, v in given.items()})
+
+
+def _from_view(kind: Any) -> Callable[[dict[str, Any]], Any]:
+    """Returns what reads a message that says which view it is of."""
+
+    def read(data: dict[str, Any]) -> Any:
+        found = _filled(kind, data)
+        is_known = found is not None and found.view and getattr(found, "most", 1) > 0
+        return found if is_known else None
+
+    return read
+
+
+def _connect(data: dict[str, Any]) -> Connect | None:
+    version = data.get("protocol")
+    return _from_view(Connect)({**data, "protocol": version if type(version) is int else 0})  # type: ignore[no-any-return]
+
+
+def _command(data: dict[str, Any]) -> Command | None:
+    number: Any = data.get("command_id")
+    name: Any = data.get("name")
+    value: Any = data.get("value")
+    if type(number) is not int or not _is_text(name):
+        return None
+    wish = _WISHES.get(name)
+    if type(value) is dict and wish is not None:
+        found = _filled(wish, value) if len(value) == len(dataclasses.fields(wish)) else None
+        if found is None:
+            raise ValueError(f"not a {wish.__name__} of protocol {PROTOCOL}: {value!r}")
+        return Command(number, name, found, _view(data))
+    takes = _VALUES.get(name)
+    if takes is None or not takes(value):
+        return None
+    return Command(number, name, float(value) if name in _PACES else value, _view(data))
+
+
+def _choose(data: dict[str, Any]) -> Choose | None:
+    what: Any = data.get("what")
+    value = data.get("value")
+    takes = _CHOICES.get(what) if _is_text(what) else None
+    if takes is None or not takes(value):
+        return None
+    return Choose(what, tuple(value) if type(value) is list else value)
+
+
+def _view(data: dict[str, Any]) -> int:
+    view = data.get("view")
+    return view if type(view) is int else 0
+
+
+_Takes = Callable[[Any], bool]
+
+
+def _is(annotation: str) -> _Takes:
+    return lambda value: _fits(value, annotation)
+
+
+def _in(*values: str) -> _Takes:
+    return lambda value: type(value) is str and value in values
+
+
+def _pair(*kinds: type) -> _Takes:
+    """Whether it is a list of a text and something of one of these."""
+
+    def takes(value: Any) -> bool:
+        return type(value) is list and tuple(map(type, value)) in {(str, k) for k in kinds}
+
+    return takes
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_pace(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < math.inf
+
+
+def _is_opening(value: Any) -> bool:
+    return type(value) is dict and all(type(k) is str and type(v) is bool for k, v in value.items())
 
 
 #: What is wished for with a command.
@@ -273,47 +224,37 @@ _WISHES: dict[str, Any] = {
     "replace": Replacement,
     "record": RecordWish,
     "replay": ReplayWish,
+    "move": MoveWish,
 }
-#: What a field of a wish may hold, by its annotation.
-_KINDS: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "str | None": (str, type(None)),
-    "int": (int,),
-    "int | None": (int, type(None)),
-    "bool": (bool,),
-    "tuple[str, ...]": (list,),
-    "tuple[int, ...]": (list,),
+#: Commands whose value is a number of seconds, or of steps a second.
+_PACES = ("pace", "trace")
+_PLAIN = (
+    "pause", "resume", "stop", "step_op", "step_iteration", "step_out", "step_run", "step_back",
+    "record", "run",
+)  # fmt: skip
+#: What commands take besides wishes.
+_VALUES: dict[str, _Takes] = {
+    **dict.fromkeys(_PACES, _is_pace),
+    **dict.fromkeys(("unbreak", "enable", "disable"), _is("int")),
+    **dict.fromkeys(_PLAIN, _is_nothing),
+    "level": _in("graph", "lowered", "partitions"),
 }
-
-
-def _as(kind: Any, wish: dict[str, Any]) -> Any:
-    """Returns a wish from its JSON form; raises ValueError if it is none."""
-    fields = dataclasses.fields(kind)
-    fits = {f.name for f in fields} == set(wish) and all(
-        type(wish[f.name]) in _KINDS[str(f.type)] for f in fields
-    )
-    if not fits:
-        raise ValueError(f"not a {kind.__name__} of protocol {PROTOCOL}: {wish!r}")
-    lists = {f.name: wish[f.name] for f in fields if type(wish[f.name]) is list}
-    items = {f.name: str if f.type == "tuple[str, ...]" else int for f in fields}
-    if not all(type(item) is items[name] for name, found in lists.items() for item in found):
-        raise ValueError(f"not a {kind.__name__} of protocol {PROTOCOL}: {wish!r}")
-    return kind(**wish | {name: tuple(found) for name, found in lists.items()})
-
-
-def _ask_spans(data: dict[str, Any], view: int) -> AskSpans:
-    match data:
-        case {
-            "request_id": int(number),
-            "step": None | int() as step,
-            "begin_us": None | int() | float() as begin,
-            "end_us": None | int() | float() as end,
-            "most": int(most),
-        } if most > 0 and all(t is None or math.isfinite(t) for t in (begin, end)):
-            return AskSpans(number, step, begin, end, most, view)
-    raise ValueError(f"not a message of protocol {PROTOCOL}: {data!r}")
-
-
-def _view(data: dict[str, Any]) -> int:
-    view = data.get("view")
-    return view if isinstance(view, int) else 0
+#: What may be chosen.
+_CHOICES: dict[str, _Takes] = {
+    "selection": _is("str | None"),
+    "iteration": lambda value: value is None or _pair(int)(value),
+    "open_scopes": _is_opening,
+    "find": _is_text,
+    "isolated": _is_text,
+    "fetches": _is("tuple[str, ...]"),
+    "feed": _pair(str, type(None)),
+    "baseline": _is("int | None"),
+    "step": _is("int | None"),
+    "heat": _in(*HEATS),
+}
+_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "connect": _connect,
+    "command": _command,
+    "choose": _choose,
+    **{str(kind.kind): _from_view(kind) for kind in (Disconnect, Alive, Ack, *get_args(Question))},
+}

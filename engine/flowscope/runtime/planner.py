@@ -327,6 +327,11 @@ class Planner:
         """Whether a device belongs to another task of a cluster."""
         return self._remote is not None and self._remote.is_elsewhere(device)
 
+    @property
+    def remote(self) -> Remote | None:
+        """The session's part in its cluster; None in one of this process alone."""
+        return self._remote
+
     def state_at(self, handle: Any, device: str) -> Any:
         """Returns what a handle stands for on a device: state here, or of another task."""
         if self._remote is not None and self._remote.is_elsewhere(device):

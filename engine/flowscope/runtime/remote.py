@@ -70,6 +70,14 @@ class Remote(Protocol):
             device: The device that has it.
         """
 
+    def facts(self, variables: Sequence[Any]) -> list[tuple[bool, int, int, int | None] | str]:
+        """Returns what other tasks say of variables that `state` has returned.
+
+        Of each: whether it has a value, how often it was written, bytes, and the number of the run
+        that wrote it last; or why nothing is known of it. Waits for tasks that do not answer, but
+        not for long.
+        """
+
     def close(self) -> None:
         """Ends the session on all tasks."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
-from flowscope.graph.current_step import current_step
+from flowscope.graph.current_step import current_step, current_thread, steps_of_threads
 from flowscope.graph.shapes import compatible, text
 
 if TYPE_CHECKING:
@@ -56,10 +56,12 @@ class VariableState:
         name: The variable's name.
         value: The buffer; None before it is initialised and while a writer works on it.
         writes: How many writes there were.
+        written_in: The number of the run that wrote it last; None where it was no run.
     """
 
     __slots__ = (
-        "_keeper", "_kept", "_lock", "_lost", "_working", "dims", "name", "value", "writes",
+        "_keeper", "_kept", "_kept_run", "_lock", "_lost", "_working", "dims", "name", "value",
+        "writes", "written_in",
     )  # fmt: skip
 
     def __init__(self, name: str, dims: Any = None) -> None:
@@ -67,12 +69,14 @@ class VariableState:
         self.dims = dims
         self.value: Any = None
         self.writes = 0
+        self.written_in: int | None = None
         self._lock = threading.Lock()
         self._working = False
         self._lost = False
         #: The step whose update group keeps the value, None for none; it holds the lock meanwhile.
         self._keeper: Step | None = None
         self._kept: Any = None
+        self._kept_run: int | None = None
 
     @property
     def rank(self) -> int:
@@ -124,6 +128,7 @@ class VariableState:
             return False
         _enter(self._lock)
         self._kept = self.value
+        self._kept_run = self.written_in
         self._keeper = current_step()
         return True
 
@@ -141,6 +146,7 @@ class VariableState:
         """Puts the value back that this step has kept, on the thread that has kept it."""
         if self._keeper is not None and self._keeper is current_step():
             self.value = self._kept
+            self.written_in = self._kept_run
             self.settle()
 
     def _is_mine(self) -> bool:
@@ -187,6 +193,8 @@ class VariableState:
                 self.value = buffer
                 self._working = False
             self.writes += 1
+            step = steps_of_threads.get(current_thread())
+            self.written_in = None if step is None else step.number
         finally:
             if not is_mine:
                 self._lock.release()
@@ -207,10 +215,14 @@ class VariableState:
         if self._keeper and self._is_mine():
             self.value = value
             self.writes += 1
+            step = steps_of_threads.get(current_thread())
+            self.written_in = None if step is None else step.number
             return value
         with self._lock:
             self.value = value
             self.writes += 1
+            step = steps_of_threads.get(current_thread())
+            self.written_in = None if step is None else step.number
         return value
 
     def drop(self) -> bool:
@@ -265,6 +277,8 @@ class VariableState:
                 self.value = buffer
                 self._working = False
             self.writes += 1
+            step = steps_of_threads.get(current_thread())
+            self.written_in = None if step is None else step.number
         finally:
             if not is_mine:
                 self._lock.release()
@@ -299,8 +313,10 @@ class VariableState:
             in_place(*[array for array, _ in taken])
             done = True
         finally:
+            step = steps_of_threads.get(current_thread())
+            run = None if step is None else step.number
             for s, (array, before) in zip(states, taken, strict=False):
-                s._put(array if done else before, before)
+                s._put(array if done else before, before, run if done else s.written_in)
             value = self.value
             for lock in locks:
                 lock.release()
@@ -315,14 +331,15 @@ class VariableState:
         try:
             return np.array(buffer) if isinstance(buffer, np.generic) else buffer.copy(), buffer
         except BaseException:
-            self._put(buffer, buffer)
+            self._put(buffer, buffer, self.written_in)
             raise
 
-    def _put(self, array: Any, before: Any) -> None:
+    def _put(self, array: Any, before: Any, run: int | None) -> None:
         """Sets the value to what `_take` returned, a number where it was one; locked."""
         self.value = array[()] if isinstance(before, np.generic) else array
         self._working = False
         self.writes += 1
+        self.written_in = run
 
 
 def _fits(buffer: Any, value: Any) -> bool:

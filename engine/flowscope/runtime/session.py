@@ -45,7 +45,7 @@ from flowscope.runtime.resources import Container, VariableState
 from flowscope.runtime.step_trace import StepTrace, Tracer
 
 if TYPE_CHECKING:
-    from flowscope.debug import Debugger, Explanation
+    from flowscope.debug import Debugger, Explanation, Variables
     from flowscope.runtime.placement import Move, Placement
     from flowscope.runtime.remote import Remote, Target
     from flowscope.tracing import Recording
@@ -463,6 +463,23 @@ class Session(Controls):
             DTypeError: if it is something else.
         """
         return self.debug.explain(op, recording)
+
+    def variables(self, scope: str | None = None, statistics: bool = False) -> Variables:
+        """Returns the variables of the graph with what the session keeps of them.
+
+            print(sess.variables("encoder", statistics=True))
+
+        An optimizer's slots stand behind the variable that they accompany. Variables on workers of
+        a cluster are asked of these; who does not answer is said. A step that runs is not held up,
+        and no value is seen that is half written.
+
+        Args:
+            scope: A regular expression that names must match from their beginnings.
+            statistics: Whether numbers of the values are told, too: how many are finite, least,
+                mean and largest one, and a histogram; of large values, of some elements that lie
+                evenly in them. A value of over 4 MB on a worker is not looked at.
+        """
+        return self.debug.variables(scope, statistics)
 
     # -- life -----------------------------------------------------------------------------------
 

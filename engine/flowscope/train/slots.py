@@ -105,6 +105,7 @@ def make_slot(var: Variable, initial_value: Any, name: str) -> Variable:
             validate_shape=var.shape.is_fully_defined(),
         )
     slot._set_save_slice_info(_part_beside(var, slot))
+    slot._primary = var
     return slot
 
 

@@ -819,6 +819,42 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation;
+/** A view asks for the list of variables; the answer is one `Variables`. */
+export interface AskVariables {
+  readonly view: number;
+  readonly request_id: number;
+  readonly measured: readonly string[];
+  readonly kind: "ask_variables";
+}
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation;
+/** A variable, and what the session keeps of it. */
+export interface VariableState {
+  readonly op: number;
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly (number | null)[] | null;
+  readonly nbytes: number;
+  readonly device: string;
+  readonly is_initialized: boolean | null;
+  readonly is_trainable: boolean;
+  readonly writes: number;
+  readonly written_in: number | null;
+  readonly primary: number | null;
+  readonly why: string;
+}
+
+/** The answer to `AskVariables`. */
+export interface Variables {
+  readonly request_id: number;
+  readonly error: string;
+  readonly rows: readonly VariableState[];
+  readonly left_out: number;
+  readonly nbytes: number;
+  readonly values: readonly ValueState[];
+  readonly view: number;
+  readonly kind: "variables";
+}
+
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
+
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation | AskVariables;

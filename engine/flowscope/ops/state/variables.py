@@ -135,6 +135,8 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
     _save_slice_info: _SliceInfo | None = None
     #: Where values are copied once for all who read them there; None for none.
     _caching_device: Any = None
+    #: The variable that it accompanies, as an optimizer's running average does; None for none.
+    _primary: Variable | None = None
 
     def __init__(
         self,
