@@ -50,9 +50,9 @@ test("keys are found and written as people know them", () => {
 });
 
 test("a place with keys of its own hears these first, and those of the view besides", () => {
-  const ids = (where: "stage" | "timeline"): (string | undefined)[] => ["a", "w", "t", "ArrowLeft", "Escape"].map((key) => commandOfKey(key, where)?.id);
-  assert.deepEqual(ids("stage"), ["isolate", undefined, "timeline", "walk-left", "leave"]);
-  assert.deepEqual(ids("timeline"), ["time-left", "time-in", "timeline", "slice-left", "time-leave"]);
+  const ids = (where: "stage" | "timeline"): (string | undefined)[] => ["a", "w", "s", "t", "ArrowLeft", "Escape"].map((key) => commandOfKey(key, where)?.id);
+  assert.deepEqual(ids("stage"), ["isolate", "variables", undefined, "timeline", "walk-left", "leave"]);
+  assert.deepEqual(ids("timeline"), ["time-left", "time-in", "time-out", "timeline", "slice-left", "time-leave"]);
 });
 
 test("a command runs only while it can", () => {

@@ -13,12 +13,16 @@ a failed test saw is in tests/browser/output: a screenshot, the browser's consol
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from jupyter_driver import TIMEOUT_MS, JupyterServer, Lab, launch
+from live_host import LiveHost
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
+
+import flowscope as fs
+from flowscope.live.bus import Feed
 
 OUTPUT = Path(__file__).parent / "output"
 REPORT = pytest.StashKey[dict[str, pytest.TestReport]]()
@@ -100,6 +104,43 @@ def lab(page: Page, jupyter_server: JupyterServer) -> Iterator[Lab]:
     """JupyterLab for one test: opens notebooks, runs cells, runs commands; kernels end with it."""
     yield Lab(page, jupyter_server)
     jupyter_server.shut_down_kernels()
+
+
+@pytest.fixture
+def static(root: Path) -> Path:
+    """The folder of the built widget."""
+    found = root / "widgets" / "flowscope_widgets" / "static"
+    if not (found / "loader.js").is_file():
+        pytest.skip("needs the front end: make front-end")
+    return found
+
+
+@pytest.fixture
+def feed(graph: fs.Graph, session: fs.Session) -> Feed:
+    """What `host` shows: the `session` of the tests' module on the test's graph."""
+    return Feed(graph, session)
+
+
+@pytest.fixture
+def host(page: Page, static: Path, feed: Feed) -> Iterator[LiveHost]:
+    """A page that is to show the feed, without Jupyter; see `LiveHost.start`."""
+    made = LiveHost(page, static, feed)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_host(page: Page, host: LiveHost) -> Callable[..., LiveHost]:
+    """Shows the feed in a window: (its width, theme, whether the view fills it) -> the page."""
+
+    def opened(width: int = 1280, theme: str = "light", fills: bool = False) -> LiveHost:
+        page.set_viewport_size({"width": width, "height": 800})
+        host.start(theme)
+        if fills:
+            page.evaluate("document.querySelector('.fs-view').style.height = '770px'")
+        return host
+
+    return opened
 
 
 def _keep(page: Page, console: list[str], request: pytest.FixtureRequest) -> None:

@@ -17,7 +17,6 @@ from playwright.sync_api import Page, expect
 
 import flowscope as fs
 from flowscope.errors import OpError
-from flowscope.live.bus import Feed
 
 pytest.importorskip("distributed")
 
@@ -47,16 +46,6 @@ def session(graph: Any, cluster: fs.cluster.Cluster) -> Iterator[fs.Session]:
     fs.reduce_sum(v, name="y")
     with fs.Session(cluster) as made:
         yield made
-
-
-@pytest.fixture
-def host(page: Page, root: Path, graph: Any, session: fs.Session) -> Iterator[LiveHost]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    made = LiveHost(page, static, Feed(graph, session))
-    yield made
-    made.close()
 
 
 def test_a_cluster_is_watched_while_it_runs_and_while_a_worker_hangs(

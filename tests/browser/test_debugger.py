@@ -60,23 +60,16 @@ def program(graph: Any) -> Iterator[Program]:
 
 
 @pytest.fixture
+def feed(graph: Any, program: Program) -> Feed:
+    return Feed(graph, program.session)
+
+
+@pytest.fixture
 def open_host(
-    page: Page, root: Path, graph: Any, program: Program
+    open_host: Callable[..., LiveHost], program: Program
 ) -> Iterator[Callable[..., LiveHost]]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    feed = Feed(graph, program.session)
-    host = LiveHost(page, static, feed)
-
-    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
-        page.set_viewport_size({"width": width, "height": 800})
-        host.start(theme)
-        return host
-
-    yield opened
+    yield open_host
     program.close()
-    host.close()
 
 
 def stage(page: Page) -> Locator:

@@ -13,7 +13,6 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
 
 
 @pytest.fixture
@@ -30,25 +29,6 @@ def session(graph: Any) -> Iterator[fs.Session]:
         made.resume()
 
 
-@pytest.fixture
-def open_host(
-    page: Page, root: Path, graph: Any, session: fs.Session
-) -> Iterator[Callable[..., LiveHost]]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    host = LiveHost(page, static, Feed(graph, session))
-
-    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
-        page.set_viewport_size({"width": width, "height": 800})
-        host.start(theme)
-        page.evaluate("document.querySelector('.fs-view').style.height = '770px'")
-        return host
-
-    yield opened
-    host.close()
-
-
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (600, "dark")])
 def test_an_operation_is_explained_with_the_values_of_the_held_step(
     open_host: Callable[..., LiveHost],
@@ -58,7 +38,7 @@ def test_an_operation_is_explained_with_the_values_of_the_held_step(
     width: int,
     theme: str,
 ) -> None:
-    host = open_host(width, theme)
+    host = open_host(width, theme, fills=True)
     stage = page.get_by_test_id("fs-stage")
     stage.press("E")
     panel = page.get_by_test_id("fs-explain")

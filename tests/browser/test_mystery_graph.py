@@ -16,7 +16,6 @@ from live_host import LiveHost
 from playwright.sync_api import Locator, Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
 
 FEED = {"x:0": np.full((64, 256), 1e-3, np.float32)}
 MILLISECONDS = {"s": 1e3, "ms": 1.0, "\u00b5s": 1e-3, "\u03bcs": 1e-3, "us": 1e-3, "ns": 1e-6}
@@ -47,25 +46,16 @@ def session(graph: Any, go_on: threading.Event) -> Iterator[fs.Session]:
 
 
 @pytest.fixture
-def open_host(
-    page: Page, root: Path, graph: Any, session: fs.Session
-) -> Iterator[Callable[..., LiveHost]]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    host = LiveHost(page, static, Feed(graph, session))
-
+def open_host(open_host: Callable[..., LiveHost], page: Page) -> Callable[..., LiveHost]:
     def opened(width: int = 1280) -> LiveHost:
-        page.set_viewport_size({"width": width, "height": 800})
-        host.start()
+        host = open_host(width)
         page.evaluate(NOTE_TEXTS)
         stage(page).press("d")
         host.pump(lambda: device(page, "GPU:0").count() > 0)
         host.pump(lambda: page.evaluate("() => window.texts.some(t => t[0] === 'middle')"))
         return host
 
-    yield opened
-    host.close()
+    return opened
 
 
 def times_ms(text: str) -> list[float]:

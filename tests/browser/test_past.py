@@ -13,7 +13,6 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
 
 PATIENCE_S = 20
 
@@ -33,24 +32,6 @@ def session(graph: Any) -> Iterator[fs.Session]:
     if made.debug.history is not None:
         made.debug.history.remove()
     made.resume()
-
-
-@pytest.fixture
-def open_host(
-    page: Page, root: Path, graph: Any, session: fs.Session
-) -> Iterator[Callable[..., LiveHost]]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    host = LiveHost(page, static, Feed(graph, session))
-
-    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
-        page.set_viewport_size({"width": width, "height": 800})
-        host.start(theme)
-        return host
-
-    yield opened
-    host.close()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (600, "dark")])

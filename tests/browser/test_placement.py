@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
 
 
 @pytest.fixture
@@ -33,24 +31,6 @@ def session(graph: Any) -> fs.Session:
     session.run(fs.global_variables_initializer())
     session.run(y, {x: np.ones((2, 16), np.float32)})
     return session
-
-
-@pytest.fixture
-def open_host(
-    page: Page, root: Path, graph: Any, session: fs.Session
-) -> Iterator[Callable[..., LiveHost]]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    host = LiveHost(page, static, Feed(graph, session))
-
-    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
-        page.set_viewport_size({"width": width, "height": 800})
-        host.start(theme)
-        return host
-
-    yield opened
-    host.close()
 
 
 @pytest.mark.parametrize("width", [1280, 600])

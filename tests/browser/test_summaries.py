@@ -14,7 +14,6 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
 from flowscope.runtime.engine import Engine
 
 
@@ -32,25 +31,6 @@ def session(graph: Any) -> Iterator[fs.Session]:
         yield made
 
 
-@pytest.fixture
-def open_host(
-    page: Page, root: Path, graph: Any, session: fs.Session
-) -> Iterator[Callable[..., LiveHost]]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    host = LiveHost(page, static, Feed(graph, session))
-
-    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
-        page.set_viewport_size({"width": width, "height": 800})
-        host.start(theme)
-        page.evaluate("document.querySelector('.fs-view').style.height = '770px'")
-        return host
-
-    yield opened
-    host.close()
-
-
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (600, "dark")])
 def test_what_writers_are_given_is_seen_while_the_program_runs(
     open_host: Callable[..., LiveHost],
@@ -60,7 +40,7 @@ def test_what_writers_are_given_is_seen_while_the_program_runs(
     width: int,
     theme: str,
 ) -> None:
-    host = open_host(width, theme)
+    host = open_host(width, theme, fills=True)
     page.get_by_test_id("fs-stage").press("u")
     panel = page.get_by_test_id("fs-summaries")
     expect(panel).to_contain_text("No summaries yet. Write some: writer = fs.summary.FileWriter")

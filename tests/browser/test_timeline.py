@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +41,8 @@ def step(graph: Any) -> Callable[[], None]:
 
 
 @pytest.fixture
-def open_host(
-    page: Page, root: Path, graph: Any, step: Callable[[], None]
-) -> Iterator[Callable[..., LiveHost]]:
-    static = root / "widgets" / "flowscope_widgets" / "static"
-    if not (static / "loader.js").is_file():
-        pytest.skip("needs the front end: make front-end")
-    host = LiveHost(page, static, Feed(graph))
-
-    def opened(width: int = 1280, theme: str = "light") -> LiveHost:
-        page.set_viewport_size({"width": width, "height": 800})
-        host.start(theme)
-        return host
-
-    yield opened
-    host.close()
+def feed(graph: Any, step: Callable[[], None]) -> Feed:
+    return Feed(graph)
 
 
 def stage(page: Page) -> Locator:
@@ -163,14 +150,13 @@ def test_python_chooses_step_and_heat(
     expect(page.get_by_test_id("fs-hottest")).to_be_hidden()
 
 
-def test_a_hundred_thousand_slices_are_drawn_in_time(page: Page, root: Path, graph: Any) -> None:
+def test_a_hundred_thousand_slices_are_drawn_in_time(page: Page, static: Path, graph: Any) -> None:
     def body(i: Any, s: Any) -> tuple[Any, Any]:
         return i + 1, fs.tanh(fs.tanh(fs.tanh(s)))
 
     _, end = fs.while_loop(lambda i, s: i < 17_000, body, [fs.constant(0), fs.constant(0.5)])
     session = fs.Session()
     session.run(end)
-    static = root / "widgets" / "flowscope_widgets" / "static"
     host = LiveHost(page, static, Feed(graph))
     host.start()
     record(host, page, lambda: session.run(end), 4)

@@ -13,6 +13,7 @@ import { Signal } from "../model/signal.js";
 import { SummariesModel } from "../model/summaries.js";
 import { Store, type StoreChange } from "../model/store.js";
 import { TraceModel } from "../model/trace.js";
+import { VariablesModel } from "../model/variables.js";
 import type { Picture } from "../render/scene.js";
 import { besideStage, elementsIn, type Arrangement } from "./arrangement.js";
 import { readTheme, watchTheme } from "./colors.js";
@@ -46,6 +47,7 @@ export class App {
   readonly past = new PastModel(this.model);
   readonly explanation = new ExplanationModel();
   readonly summaries = new SummariesModel(this.model);
+  readonly variables = new VariablesModel(this.model);
   readonly placement = new PlacementModel();
   readonly cluster = new ClusterModel();
   readonly session: SessionLink;
@@ -79,7 +81,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, explanation: this.explanation, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, variables: this.variables, explanation: this.explanation, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

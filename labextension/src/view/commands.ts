@@ -206,6 +206,10 @@ export const COMMANDS: readonly ViewCommand[] = [
     id: "summaries", label: "Summaries", keys: ["u"], icon: "curve", hint: "Curves, histograms, pictures and texts that writers of summaries were given",
     isPressed: ({ drawers }) => drawers.isOpen("summaries"), isEnabled: always, run: ({ drawers }) => drawers.toggle("summaries"),
   },
+  {
+    id: "variables", label: "Variables", keys: ["w"], icon: "variable", hint: "All variables: bytes, where they lie, which step wrote them last, numbers of their values",
+    isPressed: ({ drawers }) => drawers.isOpen("variables"), isEnabled: always, run: ({ drawers }) => drawers.toggle("variables"),
+  },
   { id: "zoom-in", label: "Zoom in", keys: ["+", "="], icon: "plus", isEnabled: always, run: ({ stage }) => stage.zoomBy(ZOOM_STEP) },
   { id: "zoom-out", label: "Zoom out", keys: ["-"], icon: "minus", isEnabled: always, run: ({ stage }) => stage.zoomBy(1 / ZOOM_STEP) },
   { id: "fit", label: "Fit", keys: ["f"], icon: "fit", isEnabled: always, run: ({ stage }) => stage.fit() },

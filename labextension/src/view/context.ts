@@ -12,6 +12,7 @@ import type { Signal } from "../model/signal.js";
 import type { SummariesModel } from "../model/summaries.js";
 import type { Store } from "../model/store.js";
 import type { TraceModel } from "../model/trace.js";
+import type { VariablesModel } from "../model/variables.js";
 import type { Picture } from "../render/scene.js";
 import type { CommandTable } from "./command_table.js";
 import type { Drawers } from "./drawers.js";
@@ -57,6 +58,8 @@ export interface ViewContext {
   readonly explanation: ExplanationModel;
   /** What writers of summaries were given. */
   readonly summaries: SummariesModel;
+  /** The variables, and what the session keeps of them. */
+  readonly variables: VariablesModel;
   readonly navigation: Navigation;
   /** The element that holds the view. */
   readonly root: HTMLElement;

@@ -54,6 +54,7 @@ const ICONS = {
   cluster: "M6 1h4v4H9v2h4v3h1v4h-4v-4h1V9H5v1h1v4H2v-4h1V7h4V5H6z",
   explain: "M2 2h12v9H8l-4 3.5V11H2zm1.6 1.6v5.8h2v1.8l2-1.8h4.8V3.6zM5 4.8h6v1.2H5zM5 7h4v1.2H5z",
   curve: "M2 2h2v10h10v2H2zM5.5 9.6l2.6-3.9 2.2 2 2.6-4.3 1.3.8-3.4 5.6-2.2-2-1.8 2.7z",
+  variable: "M8 1.5c3.3 0 5.5 1 5.5 2.4v8.2c0 1.4-2.2 2.4-5.5 2.4s-5.5-1-5.5-2.4V3.9c0-1.4 2.2-2.4 5.5-2.4zM4 6v5.8c.4.6 2 1.2 4 1.2s3.6-.6 4-1.2V6c-1 .5-2.4.8-4 .8S5 6.5 4 6z",
   stepOut: "M8 1l5 5H9.5v5h-3V6H3zM3 13h10v2H3z",
   stepRun: "M2 3l8 5-8 5zM11 3h3v10h-3z",
   value: "M2 2h5v5H2zM9 2h5v5H9zm1.5 1.5v2h2v-2zM2 9h5v5H2zm1.5 1.5v2h2v-2zM9 9h5v5H9z",

@@ -44,6 +44,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
     else if (instruction.kind === "told" && instruction.message.kind === "cluster") app.cluster.take(instruction.message);
     else if (instruction.kind === "told" && instruction.message.kind === "summaries") app.summaries.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "explanation") app.explanation.take(finish(unpack(instruction.message, buffers)));
+    else if (instruction.kind === "told" && instruction.message.kind === "variables") app.variables.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };

@@ -24,6 +24,7 @@ import { timelinePanel } from "./timeline_panel.js";
 import { toolsPanel } from "./tools.js";
 import { explainPanel } from "./explain_panel.js";
 import { valuePanel } from "./value_panel.js";
+import { variablesPanel } from "./variables_panel.js";
 
 export const PANELS: readonly Panel[] = [
   runBarPanel,
@@ -43,6 +44,7 @@ export const PANELS: readonly Panel[] = [
   devicesPanel,
   timelinePanel,
   costsPanel,
+  variablesPanel,
   debugPanel,
   explainPanel,
   valuePanel,

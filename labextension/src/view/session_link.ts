@@ -1,6 +1,6 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { ClusterWish, ExplanationWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish } from "../wire/channel.js";
+import type { ClusterWish, ExplanationWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish, VariablesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
@@ -11,7 +11,8 @@ export type Ask = (
     | { readonly kind: "ask_placement"; readonly wish: PlacementWish } | { readonly kind: "ask_history"; readonly wish: HistoryWish }
     | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
     | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
-    | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish },
+    | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish }
+    | { readonly kind: "ask_variables"; readonly wish: VariablesWish },
 ) => void;
 
 export class SessionLink {
@@ -58,6 +59,11 @@ export class SessionLink {
   /** Asks what an operation does. */
   askExplanation(wish: ExplanationWish): void {
     this.#ask({ kind: "ask_explanation", wish });
+  }
+
+  /** Asks for the list of variables. */
+  askVariables(wish: VariablesWish): void {
+    this.#ask({ kind: "ask_variables", wish });
   }
 
   /** Asks where operations are placed. */

@@ -3,7 +3,7 @@ import { make } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 const TOOLS = [
-  "zoom-in", "zoom-out", "fit", "outline", "run-panel", "lowered", "partitions", "record", "heat", "devices", "timeline", "costs", "debug", "past", "summaries", "cluster", "save", "keys",
+  "zoom-in", "zoom-out", "fit", "outline", "run-panel", "lowered", "partitions", "record", "heat", "devices", "timeline", "costs", "variables", "debug", "past", "summaries", "cluster", "save", "keys",
 ] as const;
 
 export const toolsPanel: Panel = {

@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskCluster, type AskExplanation, type AskHistory, type AskPlacement, type AskSpans, type AskSummaries, type AskValues, type Cluster, type Command, type Delta, type Explanation, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Summaries, type TensorHistory, type Values } from "./messages.js";
+import { PROTOCOL, type Ack, type AskCluster, type AskExplanation, type AskHistory, type AskPlacement, type AskSpans, type AskSummaries, type AskValues, type AskVariables, type Cluster, type Command, type Delta, type Explanation, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Summaries, type TensorHistory, type Values, type Variables } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -22,6 +22,9 @@ export type SummariesWish = Pick<AskSummaries, "request_id" | "step">;
 /** What a view wants to have explained. */
 export type ExplanationWish = Pick<AskExplanation, "request_id" | "name">;
 
+/** What a view wants to know of variables. */
+export type VariablesWish = Pick<AskVariables, "request_id" | "measured">;
+
 /** What a view wants to know of the cluster. */
 export type ClusterWish = Pick<AskCluster, "request_id">;
 
@@ -36,6 +39,7 @@ export type ChannelEvent =
   | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
   | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
   | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish }
+  | { readonly kind: "ask_variables"; readonly wish: VariablesWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -49,10 +53,10 @@ export type Instruction =
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What answers a question, and not a command. */
-type Answer = Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation;
+type Answer = Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
 
 const isAnswer = (message: FromKernel): message is Answer => ANSWERS.has(message.kind);
-const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster", "summaries", "explanation"]);
+const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster", "summaries", "explanation", "variables"]);
 const KINDS: ReadonlySet<FromKernel["kind"]> = new Set([...ANSWERS, "snapshot", "delta", "reply"]);
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -159,6 +163,7 @@ export class Channel {
     if (event.kind === "ask_history" && action === "ask") return [{ kind: "send", message: { kind: "ask_history", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_cluster" && action === "ask") return [{ kind: "send", message: { kind: "ask_cluster", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_summaries" && action === "ask") return [{ kind: "send", message: { kind: "ask_summaries", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_variables" && action === "ask") return [{ kind: "send", message: { kind: "ask_variables", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_explanation" && action === "ask") return [{ kind: "send", message: { kind: "ask_explanation", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;

@@ -117,7 +117,7 @@ export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buff
     return { ...message, frames: filled(frames, buffers), spans: filled(spans, buffers), memory: filled(memory, buffers) };
   }
   const value = (one: ValueState): ValueState => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) });
-  if (message.kind === "values") return { ...message, values: message.values.map(value) };
+  if (message.kind === "values" || message.kind === "variables") return { ...message, values: message.values.map(value) };
   if (message.kind === "history") return { ...message, values: filled(message.values, buffers), shown: message.shown && value(message.shown) };
   if (message.kind === "explanation") {
     return { ...message, tensors: message.tensors.map((one) => ({ ...one, value: one.value && value(one.value) })) };
