@@ -231,3 +231,20 @@ def test_the_first_that_made_one_is_named_in_every_mode(seed):
     first = named(seed, "op", all_values)
     for mode in ("compiled", "op", "tokens"):
         assert named(seed, mode, lambda sess: sess.debug.watch()) == first
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_a_traced_step_names_the_operation_that_numpy_has_flagged(sess, is_traced):
+    x = fs.placeholder(fs.float32, [4], name="x")
+    e = fs.identity(fs.exp(x, name="e"))
+    q = fs.divide(fs.subtract(e, e * 2.0, name="d"), x, name="q")
+    y = fs.reduce_sum(fs.tanh(q, name="t"), name="y")
+    sess.debug.watch()
+    options = fs.RunOptions(trace_level=fs.RunOptions.FULL_TRACE if is_traced else 0)
+    with pytest.raises(REFUSED, match='inf in the output of "e"'):
+        sess.run(y, {x: [100.0, 1.0, 1.0, 1.0]}, options=options)
+    with pytest.raises(REFUSED, match='inf in the output of "q"'):
+        sess.run(y, {x: [0.0, 1.0, 1.0, 1.0]}, options=options)
+    with pytest.raises(REFUSED, match='there before in "x:0", which is fed|"x:0", which is fed'):
+        sess.run(y, {x: [np.nan, 1.0, 1.0, 1.0]}, options=options)
+    assert np.isfinite(sess.run(y, {x: [1.0, 1.0, 2.0, 3.0]}, options=options))

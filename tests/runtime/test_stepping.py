@@ -372,3 +372,38 @@ def test_a_step_is_held_where_a_predicate_is_met(sess):
 def _stopped(sess, fetch):
     with pytest.raises(fs.errors.CancelledError):
         sess.run(fetch)
+
+
+class Noting(Gate):
+    """Keeps, for each safepoint that is come to, whether the step's place was worked out."""
+
+    __slots__ = ("noted",)
+
+    def __init__(self):
+        super().__init__()
+        self.noted = []
+
+    def _note(self, step, here):
+        before = step.where
+        super()._note(step, here)
+        self.noted.append(step.where is not before)
+
+
+def test_a_step_works_out_where_it_is_only_where_it_stands(graph):
+    i = fs.while_loop(lambda i: i < 50, lambda i: i + 1, [fs.constant(0)])
+    with fs.Session() as sess:
+        gate = sess.gate = Noting()
+        sess.pause()
+        thread, box = in_thread(lambda: sess.run(i))
+        assert gate.wait_until_held(PATIENCE_S)
+        for how in ("step_iteration", "step_op", "step_out"):
+            del gate.noted[:]
+            getattr(sess, how)()
+            with gate._changed:
+                assert gate._changed.wait_for(lambda: gate.state == "paused", PATIENCE_S)
+            assert sum(gate.noted) == 1, how
+            assert gate.noted[-1], how
+        assert len(gate.noted) > 40
+        sess.resume()
+        thread.join(PATIENCE_S)
+        assert box["value"] == 50

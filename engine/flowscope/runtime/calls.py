@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import where
+from flowscope.plan.back_ends import Function
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.invocation import Probe
 from flowscope.plan.plan import Plan
@@ -27,6 +31,39 @@ if TYPE_CHECKING:
 def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
     """What stands around a plan's function where nothing does."""
     return function
+
+
+#: A place that is no position in a region: before the first operation.
+_BEFORE_FIRST = -3
+
+
+def noting(function: Function, tests: BreakTests) -> Function:
+    """Returns the same function; the step knows its feeds while it runs, flags are told.
+
+    Args:
+        function: Runs a plan, and asks at breakpoints.
+        tests: What it asks.
+    """
+
+    flagged = tests.flagged
+
+    def noted(
+        gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        step = current_step()
+        step.feeds = feeds
+        try:
+            if tests.fed is not None and tests.fed(step):
+                gate.request("pause")
+                gate.hold(_BEFORE_FIRST)
+            if flagged is None:
+                return function(gate, run, feeds, resources)
+            with np.errstate(divide="call", over="call", invalid="call", call=flagged):
+                return function(gate, run, feeds, resources)
+        finally:
+            step.feeds = ()
+
+    return noted
 
 
 class Call:
@@ -127,7 +164,7 @@ class Call:
         made.trace = trace
         apart = self._apart
         if apart is None:
-            made.function = trace.traced(self.wrap)
+            made.function = trace.traced(self._wrapped)
         else:
             made.function = trace.traced_apart(self.wrap, apart)
         return made
@@ -146,8 +183,12 @@ class Call:
         """
         made = self._copied()
         made.tests = tests
-        made.function = self.wrap(self.plan.executable.probed(probe))
+        made.function = made._wrapped(self.plan.executable.probed(probe))
         return made
+
+    def _wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns a function of the plan that asks at its breakpoints, as this session runs it."""
+        return self.wrap(noting(function, self.tests) if any(self.tests.names) else function)
 
     def _copied(self) -> Call:
         made = object.__new__(Call)  # `copy` takes ten times as long

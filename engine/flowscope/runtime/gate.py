@@ -423,11 +423,11 @@ class Gate:
 
     def _arrive(self, step: Step, point: int, here: Here | None) -> None:
         self._check(step)
-        self._note(step, here)
         if self._state == "stepping" and self._is_met_at(step, point, here):
             self._predicates.popleft()
             arrived = _TRANSITIONS[self._state]["arrive"]
             self._set(self._state if self._predicates else arrived)
+        self._note(step, here)
         if self._pace_s and self._state == "open" and here is not None and here.is_op:
             self._slow(step)
 
@@ -451,11 +451,15 @@ class Gate:
         return point == -2 if here is None else self._predicates[0].is_met(here)
 
     def _note(self, step: Step, here: Here | None) -> None:
+        """Notes where a step is, where somebody asks or it is about to stand: that takes a while.
+
+        A step that only comes past here, on its way to where it shall stand, notes nothing.
+        """
         if step.is_looked_at:
             step.is_looked_at = False
             self._set(self._state)
             self._changed.notify_all()
-        elif self._state == "open" and not self._pace_s:
+        elif not self._pace_s and not self._stays(step):
             return
         step.where = None if here is None else here.where()
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
 from flowscope.graph.block import misplaced
-from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
@@ -32,7 +31,7 @@ from flowscope.plan.partial_run import Staged, staged
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan, Request, in_mode, make_plan
 from flowscope.plan.program import Node, Program, devices_of
-from flowscope.runtime.calls import Call, as_it_is
+from flowscope.runtime.calls import Call, as_it_is, noting
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.cores import available_cores
 from flowscope.runtime.device_variable import PlacedVariable, handing_out, within
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
     from flowscope.runtime.part_trace import PartPlan
     from flowscope.runtime.remote import Remote
 
-#: A place that is no position in a region: before the first operation.
-_BEFORE_FIRST = -3
 #: Returns what stands around the function of a plan.
 Around = Callable[[Plan, Function], Function]
 _STRUCTURES = (list, tuple, Mapping)
@@ -486,31 +483,7 @@ def _tested(plan: Plan, tests: BreakTests) -> tuple[Function, Function]:
         return plan.executable.function, plan.executable.by_op
     is_code = plan.request.mode == "compiled"  # what is no code asks anyway
     executable = plan.variant(Breakpoints(*names)) if is_code else plan.executable
-    return _noting(executable.function, tests), _noting(executable.by_op, tests)
-
-
-def _noting(function: Function, tests: BreakTests) -> Function:
-    """Returns the same function; the step knows its feeds while it runs, flags are told."""
-
-    flagged = tests.flagged
-
-    def noting(
-        gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
-        step = current_step()
-        step.feeds = feeds
-        try:
-            if tests.fed is not None and tests.fed(step):
-                gate.request("pause")
-                gate.hold(_BEFORE_FIRST)
-            if flagged is None:
-                return function(gate, run, feeds, resources)
-            with np.errstate(divide="call", over="call", invalid="call", call=flagged):
-                return function(gate, run, feeds, resources)
-        finally:
-            step.feeds = ()
-
-    return noting
+    return noting(executable.function, tests), noting(executable.by_op, tests)
 
 
 def _driver(execution: Execution, modules: Modules) -> Callable[..., tuple[Any, ...]]:
