@@ -451,10 +451,6 @@ class Gate:
         return point == -2 if here is None else self._predicates[0].is_met(here)
 
     def _note(self, step: Step, here: Here | None) -> None:
-        """Notes where a step is, where somebody asks or it is about to stand: that takes a while.
-
-        A step that only comes past here, on its way to where it shall stand, notes nothing.
-        """
         if step.is_looked_at:
             step.is_looked_at = False
             self._set(self._state)
