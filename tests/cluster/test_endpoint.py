@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from local_clusters import wait_until
 from process_channels import FreeGate
 
 from flowscope.cluster.transport.channel import KeyTable, StepId
@@ -209,7 +210,7 @@ def test_a_peer_that_goes_ends_runs_and_is_told_once(pair):
     lost, running, go_on = [], threading.Event(), threading.Event()
     told = threading.Event()
 
-    def tell(peer, error):
+    def tell(peer, incarnation, error):
         lost.append(peer)
         told.set()
 
@@ -234,7 +235,7 @@ def test_a_peer_that_goes_ends_runs_and_is_told_once(pair):
 def test_a_goodbye_is_no_loss(pair):
     a, b = pair
     lost = []
-    a.on_lost = lambda peer, error: lost.append(peer)
+    a.on_lost = lambda peer, incarnation, error: lost.append(peer)
     control = a._peers[B].control
     b.close()
     control.join()
@@ -314,9 +315,52 @@ def test_a_life_that_begins_again_replaces_the_one_before(endpoints):
     a, b = endpoints(A), endpoints(B)
     a.connect(B, b.address, 1)
     lost = []
-    b.on_lost = lambda peer, error: lost.append(peer)
+    b.on_lost = lambda peer, incarnation, error: lost.append(peer)
     again = endpoints(A, incarnation=2)
     again.connect(B, b.address, 1)
     assert lost == [A] and b._peers[A].incarnation == 2
     b.on_call = lambda peer, message: message
     assert again.call(B, {"n": 1}, 5) == {"n": 1}
+
+
+def test_threads_that_connect_at_once_make_one_connection(endpoints):
+    a, b = endpoints(A), endpoints(B)
+    lost, start = [], threading.Barrier(6)
+    a.on_lost = b.on_lost = lambda *told: lost.append(told)
+
+    def connect():
+        start.wait()
+        a.connect(B, b.address, 1)
+
+    threads = [threading.Thread(target=connect) for _ in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    b.on_call = lambda peer, message: message
+    assert a.call(B, {"n": 1}, 5) == {"n": 1} and lost == []
+    assert b._forming == {} and not a._going and not b._going
+
+
+def test_what_comes_late_of_one_life_leaves_the_next_alone(endpoints):
+    """The next life connects, and works, while the loss of the one before is being told."""
+    a, b = endpoints(A), endpoints(B)
+    a.connect(B, b.address, 1)
+    told, go_on, done = [], threading.Event(), threading.Event()
+
+    def lose(peer, incarnation, error):
+        go_on.wait(10)
+        told.append((peer, incarnation))
+        done.set()
+
+    a.on_lost = lose
+    b._peers[A].close()  # as if the process had been killed: no goodbye
+    again = endpoints(B, incarnation=2)
+    again.on_call = lambda peer, message: message
+    wait_until(lambda: not a.is_connected(B, 1))
+    a.connect(B, again.address, 2)
+    go_on.set()
+    assert done.wait(5) and told == [(B, 1)]
+    a.disconnect(B, 1)
+    assert a.is_connected(B, 2) and not a.is_connected(B, 1)
+    assert a.call(B, {"n": 1}, 5) == {"n": 1}

@@ -122,7 +122,7 @@ def test_a_peer_that_sends_broken_messages_is_lost_with_an_error(purpose):
         lost, done, result = [], [], []
         one, other = Endpoint(SENDER, 1, b"secret"), Endpoint(RECEIVER, 1, b"secret")
         one.on_call = one.on_run = lambda *call, done=done: done.append(call)
-        one.on_lost = lambda peer, e, lost=lost: lost.append(e)
+        one.on_lost = lambda peer, incarnation, e, lost=lost: lost.append(e)
         try:
             one.connect(RECEIVER, other.address, 1)
             channel = one.open_step(StepId(1, 1), BACK)
@@ -210,7 +210,7 @@ def test_a_stopped_process_holds_nobody_up_and_goes_on_when_it_wakes(child):
 def test_a_killed_process_fails_at_once_whoever_waits_for_it(child):
     one, process = child
     lost = threading.Event()
-    one.on_lost = lambda peer, error: lost.set()
+    one.on_lost = lambda *told: lost.set()
     run = one.start_run(RECEIVER, {"n": 1, "keys": [X, Y]}, [])
     channel = one.open_step(StepId(1, 1), TABLE)
     channel.mailbox(X).send(np.int64(1))

@@ -54,7 +54,7 @@ class Host:
         self.handlers: dict[str, Any] = {}
         self.endpoint = Endpoint(name, incarnation, SECRET)
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
-        self.endpoint.on_lost = lambda peer, _: self.steps.client_lost(peer)
+        self.endpoint.on_lost = lambda peer, *_: self.steps.client_lost(peer)
         self.steps = HostedSteps(self)
         self.handlers["clock"] = lambda peer, m: clock_report()
         self.handlers["status"] = self._status
@@ -113,7 +113,7 @@ class Cluster:
     def client_part(self) -> ClientPart:
         return ClientPart(CLIENT_TASK, (), "here", os.getpid(), status_report(self.endpoint))
 
-    def lost(self, task: str, error: Exception) -> None:
+    def lost(self, task: str, incarnation: int, error: Exception) -> None:
         for session in list(self.sessions):
             session.lost(task, error)
 

@@ -104,7 +104,7 @@ class Heartbeat:
             if self._heard.get(task.name, asked) > asked:  # it has answered meanwhile
                 return
             if state == "lost":
-                self._cluster.lose(task.name, reason)
+                self._cluster.lose(task.name, task.incarnation, reason)
                 return
             was, _ = self.health(task.name)
             self._states[task.name] = state, reason

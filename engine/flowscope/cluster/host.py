@@ -104,6 +104,7 @@ class Host:
         for client in list(self._clients):
             with contextlib.suppress(OpError):  # it is gone, too, or hangs
                 message = {"kind": "host.leaving", "reason": reason}
+                message["incarnation"] = self.endpoint.incarnation
                 self.endpoint.call(client, message, _GOODBYE_S)
         self.endpoint.close()
         self._own.drop_all()
@@ -129,7 +130,7 @@ class Host:
         self._own.drop(peer)
         return {}
 
-    def _lost(self, peer: str, error: Exception) -> None:
+    def _lost(self, peer: str, incarnation: int, error: Exception) -> None:
         """Ends what a lost client runs here; its values stay for a while, it may come back."""
         if peer in self._clients and not self.endpoint.is_connected(peer):
             self._end(peer)

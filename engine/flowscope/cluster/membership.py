@@ -266,9 +266,10 @@ class Cluster:
         elif event["event"] == "removed":
             known = self._known.get(event["task"])
             if known is not None and known.incarnation == event["incarnation"]:
-                del self._known[event["task"]]
-                self.endpoint.disconnect(event["task"])
-                self.lose(event["task"], "Dask's scheduler has lost or removed its worker")
+                del self._known[known.name]
+                self.endpoint.disconnect(known.name, known.incarnation)
+                reason = "Dask's scheduler has lost or removed its worker"
+                self.lose(known.name, known.incarnation, reason)
 
     def _join(self, task: Task) -> None:
         self._known[task.name] = task
@@ -276,7 +277,7 @@ class Cluster:
         if old is not None and old.incarnation == task.incarnation:
             return
         if old is not None:
-            self.lose(task.name, "it was started again")
+            self.lose(task.name, old.incarnation, "it was started again")
         way, instead = task.ways(self.transport)
         self.endpoint.connect(task.name, way, task.incarnation, _CONNECT_S, instead=instead)
         self._heartbeat.hear(task.name)
@@ -285,18 +286,22 @@ class Cluster:
             self._reasons.pop(task.name, None)
 
     def _leaving(self, peer: str, message: dict[str, Any]) -> None:
-        self._known.pop(peer, None)
-        self.lose(peer, message["reason"])
+        known = self._known.get(peer)
+        if known is not None and known.incarnation == message["incarnation"]:
+            del self._known[peer]
+        self.lose(peer, message["incarnation"], message["reason"])
 
-    def _connection_lost(self, peer: str, error: Exception) -> None:
-        self.lose(peer, f"its process has ended, or cannot be reached ({error})")
+    def _connection_lost(self, peer: str, incarnation: int, error: Exception) -> None:
+        reason = f"its process has ended, or cannot be reached ({error})"
+        self.lose(peer, incarnation, reason)
 
-    def lose(self, task: str, reason: str) -> None:
-        """Notes that a task is lost; tells those who want to know, once."""
+    def lose(self, task: str, incarnation: int, reason: str) -> None:
+        """Notes that one life of a task is lost; tells those who want to know, once."""
         with self._lock:
-            found = self._tasks.pop(task, None)
-            if found is None:
+            found = self._tasks.get(task)
+            if found is None or found.incarnation != incarnation:
                 return
+            del self._tasks[task]
             self._reasons[task] = reason
         self.tell_lost(task, reason)
 

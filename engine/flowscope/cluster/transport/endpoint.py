@@ -78,6 +78,8 @@ class Peer:
         self.idle: list[RunConnection] = []
         self.runs: set[Connection] = set()
         self.is_lost = False
+        #: Set when the steps that needed it have ended.
+        self.gone = threading.Event()
         self.runs_started = 0
         #: Bytes and writes of run connections that have ended.
         self._past = [0, 0, 0]
@@ -135,7 +137,11 @@ def _no_run(peer: str, header: dict[str, Any], values: list[Any]) -> tuple[dict[
     raise FailedPreconditionError(f"nobody runs anything for {peer} here yet")
 
 
-def _no_loss(peer: str, error: Exception) -> None:
+#: Takes who was lost, which life of it, and why.
+OnLost = Callable[[str, int, Exception], None]
+
+
+def _no_loss(peer: str, incarnation: int, error: Exception) -> None:
     return
 
 
@@ -162,7 +168,8 @@ class Endpoint:
         address: Where it listens.
         on_call: Does what control messages say, on the peer's control thread; must be quick.
         on_run: Does what runs say, each on a thread of its own.
-        on_lost: Is told once per life of a peer that it has gone without a goodbye.
+        on_lost: Is told once per life of a peer, and which life, that it has gone without a
+            goodbye. The next life may be connected by then.
         dial: Returns a socket that leads to an address that is a name, within so many seconds.
     """
 
@@ -180,7 +187,7 @@ class Endpoint:
         self.incarnation = incarnation
         self.on_call: OnCall = _no_call
         self.on_run: OnRun = _no_run
-        self.on_lost = _no_loss
+        self.on_lost: OnLost = _no_loss
         self.dial: Callable[[str, float], socket.socket] = _no_dial
         #: Whether sockets reach the machines of peers that had two addresses.
         self._is_reached: dict[str, bool] = {}
@@ -188,6 +195,10 @@ class Endpoint:
         self._tls = tls
         self._lock = threading.Lock()
         self._peers: dict[str, Peer] = {}
+        #: Peers that are lost, and whose steps are being ended.
+        self._going: set[Peer] = set()
+        #: Held while a peer, by its name, is connected with: two connects are one.
+        self._connecting: dict[str, threading.Lock] = {}
         self._forming: dict[int, _Forming] = {}
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
@@ -227,12 +238,20 @@ class Endpoint:
             UnavailableError: if it cannot be reached, or another life of it is there.
             UnauthenticatedError: if it does not know the secret.
         """
-        known = self._peers.get(peer)
-        if known is not None and known.incarnation == incarnation:
-            return
-        if instead is None:
-            self._connect(peer, address, incarnation, timeout_s)
-            return
+        with self._lock:
+            turn = self._connecting.setdefault(peer, threading.Lock())
+        with turn:
+            if self.is_connected(peer, incarnation):
+                return
+            if instead is None:
+                self._connect(peer, address, incarnation, timeout_s)
+            else:
+                self._connect_some_way(peer, address, instead, incarnation, timeout_s)
+
+    def _connect_some_way(
+        self, peer: str, address: Address, instead: str, incarnation: int, timeout_s: float
+    ) -> None:
+        """Connects by a socket, or where none reaches the peer's machine by the other address."""
         host = address[0]
         if self._is_reached.get(host, True):
             try:
@@ -254,20 +273,25 @@ class Endpoint:
         except BaseException:
             for one in made.values():
                 one.close()
-            if self.is_connected(peer):  # it has connected with us meanwhile
+            if self.is_connected(peer, incarnation):  # it has connected with us meanwhile
                 return
             raise
         self._admit(Peer(peer, incarnation, address, made))
 
-    def is_connected(self, peer: str) -> bool:
-        """Whether messages for a peer have somewhere to go."""
-        return peer in self._peers
+    def is_connected(self, peer: str, incarnation: int | None = None) -> bool:
+        """Whether messages for a peer, or only for one life of it, have somewhere to go."""
+        found = self._peers.get(peer)
+        return found is not None and incarnation in (None, found.incarnation)
 
-    def disconnect(self, peer: str) -> None:
-        """Says goodbye to a peer, and ends its connections; `on_lost` is not called."""
-        with self._lock:
-            found = self._peers.pop(peer, None)
-        if found is not None:
+    def disconnect(self, peer: str, incarnation: int | None = None) -> None:
+        """Says goodbye to a peer, and ends its connections; `on_lost` is not called.
+
+        Args:
+            peer: Its name.
+            incarnation: Which life of it is meant: another one stays. None for any.
+        """
+        found = self._peers.get(peer)
+        if found is not None and incarnation in (None, found.incarnation):
             found.control.say_goodbye()
             self._lose(found, None)
             found.control.join()
@@ -545,45 +569,59 @@ class Endpoint:
         control = peer.connections["control"]
 
         def ended(error: Exception | None) -> None:
-            self._ended(peer, error)
+            self._lose(peer, error)
 
         peer.control = Control(peer.name, control, lambda *call: self.on_call(*call), ended)
         small, bulk = peer.connections["small"], peer.connections["bulk"]
         small.on_failed = bulk.on_failed = peer.control.end_with
         peer.link = Link(peer.name, small, peer.bulk, self._steps, self._flusher)
-        with self._lock:
-            old = self._peers.pop(peer.name, None)
-        if old is not None:  # its steps end before this one begins others
+        while (old := self._take_in(peer, last)) is not None:
             self._lose(old, ConnectionResetError(f"{peer.name} was started again"))
-        with self._lock:
-            if self._is_closed:
-                peer.close()
-                return
-            self._peers[peer.name] = peer
-            self._links[peer.name] = peer.link
-            if last is not None:  # whoever hears it finds the peer here
-                last.write(ACCEPTED)
+        if self._peers.get(peer.name) is not peer:
+            peer.close()
+            return
         peer.bulk.start()
         peer.control.start()
 
-    def _ended(self, peer: Peer, error: Exception | None) -> None:
-        """Is told that a peer's control connection has ended; None after a goodbye."""
+    def _take_in(self, peer: Peer, last: Connection | None) -> Peer | None:
+        """Makes a peer known, unless an earlier life of it has to go first, which is returned."""
         with self._lock:
-            if self._peers.get(peer.name) is peer:
-                del self._peers[peer.name]
-        self._lose(peer, error)
+            found = [self._peers.get(peer.name), *self._going]
+            for old in found:  # its steps end before this one begins others
+                if old is not None and old.name == peer.name:
+                    return old
+            if not self._is_closed:
+                self._peers[peer.name] = peer
+                self._links[peer.name] = peer.link
+                if last is not None:  # whoever hears it finds the peer here
+                    last.write(ACCEPTED)
+        return None
 
     def _lose(self, peer: Peer, error: Exception | None) -> None:
-        """Ends what is left of a peer."""
+        """Ends what is left of a peer, once; has it gone when this returns.
+
+        Args:
+            peer: The peer.
+            error: Why its control connection has ended; None after a goodbye.
+        """
         with self._lock:
             was_lost, peer.is_lost = peer.is_lost, True
+            if not was_lost:
+                self._going.add(peer)
+            if self._peers.get(peer.name) is peer:
+                del self._peers[peer.name]
             if self._links.get(peer.name) is peer.link:
                 del self._links[peer.name]
+        if was_lost:
+            peer.gone.wait()
+            return
         peer.close()
-        if not was_lost:
-            self._steps.lost(peer.name, error or ConnectionResetError("it has left"))
-        if not was_lost and error is not None:
-            self.on_lost(peer.name, error)
+        self._steps.lost(peer.name, error or ConnectionResetError("it has left"))
+        with self._lock:
+            self._going.discard(peer)
+        peer.gone.set()
+        if error is not None:
+            self.on_lost(peer.name, peer.incarnation, error)
 
 
 __all__ = ["Address", "Endpoint", "Peer"]
