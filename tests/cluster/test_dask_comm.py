@@ -122,7 +122,7 @@ def test_a_goodbye_is_heard_though_values_were_not_read(
 ) -> None:
     one, other = ends
     lost: list[str] = []
-    other.on_lost = lambda peer, error: lost.append(peer)
+    other.on_lost = lambda peer, incarnation, error: lost.append(peer)
     one.dial = ports.streams.dial
     one.connect(RECEIVER, ports.lead_to(other), 1)
     box = one.open_step(StepId(1, 1), TABLE).mailbox(KEY)

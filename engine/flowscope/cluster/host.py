@@ -103,8 +103,11 @@ class Host:
         """Tells clients that it goes, and ends its connections and threads."""
         for client in list(self._clients):
             with contextlib.suppress(OpError):  # it is gone, too, or hangs
-                message = {"kind": "host.leaving", "reason": reason}
-                message["incarnation"] = self.endpoint.incarnation
+                message = {
+                    "kind": "host.leaving",
+                    "incarnation": self.endpoint.incarnation,
+                    "reason": reason,
+                }
                 self.endpoint.call(client, message, _GOODBYE_S)
         self.endpoint.close()
         self._own.drop_all()
