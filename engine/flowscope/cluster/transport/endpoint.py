@@ -21,14 +21,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.cluster.transport.bulk import Bulk
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.control import Control, OnCall
-from flowscope.cluster.transport.counters import Counters, PeerCounters
+from flowscope.cluster.transport.counters import Counters
 from flowscope.cluster.transport.flusher import Flusher
 from flowscope.cluster.transport.handshake import ACCEPTED, Hello, Talk, introduce, meet, refuse
 from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.peers import Address, Forming, Peer
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.runs import OnRun, PendingRun, RunConnection, first_done, serve
 from flowscope.cluster.transport.sender import Sender
@@ -40,93 +40,12 @@ from flowscope.errors import (
     OpError,
     UnavailableError,
 )
-from flowscope.graph.lazy import frozen
 
 #: The connections of two peers.
 _PURPOSES = ("control", "small", "bulk")
 #: So long whoever has connected may take for the handshake.
 _HANDSHAKE_S = 5.0
 _BACKLOG = 128
-#: Where a process listens: host and port, or a name that `Endpoint.dial` knows.
-Address = tuple[str, int] | str
-
-
-class Peer:
-    """Another endpoint, and the connections with it.
-
-    Args:
-        name: Its name.
-        incarnation: Which life of it.
-        address: Where it listens; None if it is not known, for it has connected.
-        connections: By purpose.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        incarnation: int,
-        address: Address | None,
-        connections: dict[str, Connection],
-    ) -> None:
-        self.name = name
-        self.incarnation = incarnation
-        self.address = address
-        self.connections = connections
-        self.control: Control
-        self.link: Link
-        self.bulk = Bulk(connections["bulk"])
-        self.idle: list[RunConnection] = []
-        self.runs: set[Connection] = set()
-        self.is_lost = False
-        #: Set when the steps that needed it have ended.
-        self.gone = threading.Event()
-        self.runs_started = 0
-        #: Bytes and writes of run connections that have ended.
-        self._past = [0, 0, 0]
-
-    def ended(self, run: Connection) -> None:
-        """Notes that a run connection has ended."""
-        if run in self.runs:
-            self.runs.discard(run)
-            for i, count in enumerate(_counts(run)):
-                self._past[i] += count
-
-    def counters(self) -> PeerCounters:
-        """Returns what has gone there and back."""
-        connections = [*self.connections.values(), *list(self.runs)]
-        sent, received, writes = (
-            sum(counts) for counts in zip(self._past, *map(_counts, connections), strict=True)
-        )
-        return PeerCounters(
-            runs=self.runs_started,
-            sent=self.link.sent,
-            received=self.link.received,
-            sent_bytes=sent,
-            received_bytes=received,
-            writes=writes,
-            unwritten_bytes=sum(c.unwritten_bytes for c in connections),
-            offered=self.bulk.offered,
-            asked=self.bulk.asked,
-            silent_s=time.monotonic() - self.control.heard_at,
-            is_direct=self.connections["control"].is_direct,
-        )
-
-    def close(self) -> None:
-        """Ends all connections."""
-        for one in [*self.connections.values(), *list(self.runs)]:
-            one.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
-
-
-def _counts(one: Connection) -> tuple[int, int, int]:
-    return one.sent_bytes, one.received_bytes, one.writes
-
-
-@frozen
-class _Forming:
-    """Connections of a peer that has not made all of them."""
-
-    connections: dict[str, Connection]
-    began: float
 
 
 def _no_call(peer: str, message: dict[str, Any]) -> None:
@@ -199,7 +118,7 @@ class Endpoint:
         self._going: set[Peer] = set()
         #: Held while a peer, by its name, is connected with: two connects are one.
         self._connecting: dict[str, threading.Lock] = {}
-        self._forming: dict[int, _Forming] = {}
+        self._forming: dict[int, Forming] = {}
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
         self._links: dict[str, Link] = {}
@@ -539,7 +458,7 @@ class Endpoint:
     def _gather(self, hello: Hello, one: Connection) -> None:
         """Keeps a connection until all of its peer are there; then admits the peer."""
         with self._lock:
-            found = self._forming.setdefault(hello.group, _Forming({}, time.monotonic()))
+            found = self._forming.setdefault(hello.group, Forming({}, time.monotonic()))
             found.connections[hello.purpose] = one
             is_complete = len(found.connections) == len(_PURPOSES)
             if is_complete:

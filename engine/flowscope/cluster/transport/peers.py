@@ -1,0 +1,98 @@
+"""Peers of an endpoint: other endpoints, and the connections with them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from flowscope.cluster.transport.bulk import Bulk
+from flowscope.cluster.transport.connections import Connection
+from flowscope.cluster.transport.control import Control
+from flowscope.cluster.transport.counters import PeerCounters
+from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.runs import RunConnection
+from flowscope.graph.lazy import frozen
+
+#: Where a process listens: host and port, or a name that `Endpoint.dial` knows.
+Address = tuple[str, int] | str
+
+
+class Peer:
+    """Another endpoint, and the connections with it.
+
+    Args:
+        name: Its name.
+        incarnation: Which life of it.
+        address: Where it listens; None if it is not known, for it has connected.
+        connections: By purpose.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        incarnation: int,
+        address: Address | None,
+        connections: dict[str, Connection],
+    ) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.address = address
+        self.connections = connections
+        self.control: Control
+        self.link: Link
+        self.bulk = Bulk(connections["bulk"])
+        self.idle: list[RunConnection] = []
+        self.runs: set[Connection] = set()
+        self.is_lost = False
+        #: Set when the steps that needed it have ended.
+        self.gone = threading.Event()
+        self.runs_started = 0
+        #: Bytes and writes of run connections that have ended.
+        self._past = [0, 0, 0]
+
+    def ended(self, run: Connection) -> None:
+        """Notes that a run connection has ended."""
+        if run in self.runs:
+            self.runs.discard(run)
+            for i, count in enumerate(_counts(run)):
+                self._past[i] += count
+
+    def counters(self) -> PeerCounters:
+        """Returns what has gone there and back."""
+        connections = [*self.connections.values(), *list(self.runs)]
+        sent, received, writes = (
+            sum(counts) for counts in zip(self._past, *map(_counts, connections), strict=True)
+        )
+        return PeerCounters(
+            runs=self.runs_started,
+            sent=self.link.sent,
+            received=self.link.received,
+            sent_bytes=sent,
+            received_bytes=received,
+            writes=writes,
+            unwritten_bytes=sum(c.unwritten_bytes for c in connections),
+            offered=self.bulk.offered,
+            asked=self.bulk.asked,
+            silent_s=time.monotonic() - self.control.heard_at,
+            is_direct=self.connections["control"].is_direct,
+        )
+
+    def close(self) -> None:
+        """Ends all connections."""
+        for one in [*self.connections.values(), *list(self.runs)]:
+            one.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
+
+
+def _counts(one: Connection) -> tuple[int, int, int]:
+    return one.sent_bytes, one.received_bytes, one.writes
+
+
+@frozen
+class Forming:
+    """Connections of a peer that has not made all of them."""
+
+    connections: dict[str, Connection]
+    began: float
+
+
+__all__ = ["Address", "Forming", "Peer"]
