@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from flowscope.cluster import failures
+from flowscope.cluster.hosted_ops import HeldValues, HostedOps, applied, keep, put_back
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.hosted_step import HostedStep
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import loads
 from flowscope.cluster.transport.channel import StepId
 from flowscope.errors import FailedPreconditionError
+from flowscope.graph.host_values import on_host
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container
@@ -38,11 +40,17 @@ class HostedSession:
     Attributes:
         gate: Holds and stops its steps.
         plans: Its plans by their numbers.
+        ops: The operations of plans that the client runs one at a time, by the same numbers.
+        held: What these have made.
+        kept: What variables were before an update group of a held step, by container and name.
     """
 
     def __init__(self, host: HostOwner, client: str, number: int) -> None:
         self.gate = Gate()
         self.plans: dict[int, HostedPlan] = {}
+        self.ops: dict[int, HostedOps] = {}
+        self.held = HeldValues()
+        self.kept: dict[tuple[str, str], Any] = {}
         self._host = host
         self._key = client, number
 
@@ -76,6 +84,13 @@ class HostedSteps:
             "variable.read": self._read,
             "variable.assign": self._assign,
             "variable.drop": self._drop,
+            "variable.keep": self._keep,
+            "variable.settle": self._settle,
+            "variable.undo": self._undo,
+            "op.ship": self._ship_ops,
+            "op.run": self._run_op,
+            "op.fetch": self._fetch_held,
+            "op.apply": self._apply,
         }
         host.endpoint.on_run = self.on_run
         host.handlers.update(
@@ -86,6 +101,7 @@ class HostedSteps:
                 "step.agreed": self._agreed,
                 "gate": self._gate,
                 "variables": self._variables,
+                "op.drop": self._drop_held,
             }
         )
 
@@ -128,7 +144,8 @@ class HostedSteps:
 
     def _feeds(self, client: str, header: dict[str, Any]) -> Sequence[str]:
         session = self._sessions.get((client, header.get("session", -1)))
-        plan = None if session is None else session.plans.get(header.get("plan", -1))
+        number = header.get("plan", -1)
+        plan = None if session is None else session.plans.get(number) or session.ops.get(number)
         return () if plan is None else plan.feeds
 
     # -- runs -----------------------------------------------------------------------------------
@@ -191,15 +208,59 @@ class HostedSteps:
         self._variable(peer, header).drop()
         return {}, []
 
+    def _keep(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        key = header["container"], header["name"]
+        self.session(peer, header["session"]).kept[key] = keep(self._variable(peer, header))
+        return {}, []
+
+    def _settle(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        kept = self.session(peer, header["session"]).kept
+        kept.pop((header["container"], header["name"]), None)
+        return {}, []
+
+    def _undo(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        kept = self.session(peer, header["session"]).kept
+        key = header["container"], header["name"]
+        if key in kept:
+            put_back(self._variable(peer, header), kept.pop(key))
+        return {}, []
+
     def _variable(self, peer: str, header: dict[str, Any]) -> Any:
         container = self.session(peer, header["session"]).container(header["container"])
         dims = header["dims"]
         return container.variable(header["name"], None if dims is None else tuple(dims))
 
+    # -- operations of held steps ---------------------------------------------------------------
+
+    def _ship_ops(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        session = self.session(peer, header["session"])
+        shipment = loads(values[0].tobytes())
+        session.ops[header["plan"]] = HostedOps(self._host, session, shipment)
+        return {}, []
+
+    def _run_op(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        session = self.session(peer, header["session"])
+        session.held.drop(header["drops"])
+        return session.ops[header["plan"]].run(header, values), []
+
+    def _fetch_held(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        session = self.session(peer, header["session"])
+        return {}, [on_host(session.held.values[header["number"]])]
+
+    def _apply(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        held = self.session(peer, header["session"]).held.values
+        return {}, [applied(values[0].tobytes(), held[header["number"]])]
+
+    def _drop_held(self, peer: str, message: dict[str, Any]) -> None:
+        session = self.session(peer, message["session"])
+        session.held.drop(message["numbers"])
+
     # -- control messages -----------------------------------------------------------------------
 
     def _forget(self, peer: str, message: dict[str, Any]) -> None:
-        self.session(peer, message["session"]).plans.pop(message["plan"], None)
+        session = self.session(peer, message["session"])
+        session.plans.pop(message["plan"], None)
+        session.ops.pop(message["plan"], None)
 
     def _close(self, peer: str, message: dict[str, Any]) -> None:
         session = self._sessions.pop((peer, message["session"]), None)

@@ -64,7 +64,10 @@ class HostedPlan:
         self.parts: tuple[Part, ...] = compile_apart(
             shipment.partitions, [*handles.values()], compile_region, is_handed_out=False
         )
-        states = {h: self._state(session, h, devices, shipment) for h in handles.values()}
+        restarted = shipment.restarted
+        states = {
+            h: placed_state(host, session, h, devices, restarted) for h in handles.values()
+        }
         self.resources = tuple(states.values())
         self.feeds = shipment.feeds
         self.queues = queue_use(self.nodes, states)
@@ -110,15 +113,21 @@ class HostedPlan:
         made: Executable = back_ends[name].compile(region, target, variant)
         return made
 
-    def _state(
-        self, session: HostedSession, handle: Node, devices: dict[str, Any], shipment: Shipment
-    ) -> Any:
-        op: Any = handle.op
-        state = state_of(session.container(op.container), op, shipment.restarted)
-        has_kinds = any(d.device_type != "CPU" for d in self._host.devices)
-        if has_kinds and isinstance(state, VariableState):
-            return PlacedVariable(state, devices[handle.device])
-        return state
+
+def placed_state(
+    host: HostOwner,
+    session: HostedSession,
+    handle: Node,
+    devices: dict[str, Any],
+    restarted: frozenset[str],
+) -> Any:
+    """Returns what a handle of a client's plan stands for on its device of this host."""
+    op: Any = handle.op
+    state = state_of(session.container(op.container), op, restarted)
+    has_kinds = any(d.device_type != "CPU" for d in host.devices)
+    if has_kinds and isinstance(state, VariableState):
+        return PlacedVariable(state, devices[handle.device])
+    return state
 
 
 def state_of(container: Container, handle: Any, restarted: frozenset[str] = frozenset()) -> Any:
@@ -144,4 +153,4 @@ def state_of(container: Container, handle: Any, restarted: frozenset[str] = froz
     raise InternalError(f"nothing is known of the state behind {handle!r}")
 
 
-__all__ = ["HostedPlan", "state_of"]
+__all__ = ["HostedPlan", "placed_state", "state_of"]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
 from flowscope.cluster.devices import RemoteDevice, task_of
+from flowscope.cluster.global_order import HeldStep, executable, refused
 from flowscope.cluster.owners import ClusterOwner
-from flowscope.cluster.step import ClusterFunction, ClusterStep
-from flowscope.errors import InternalError, InvalidArgumentError, OpError, UnavailableError
+from flowscope.cluster.step import ClusterFunction, ClusterStep, restarted
+from flowscope.errors import InternalError, OpError, UnavailableError
+from flowscope.graph.current_step import current_step
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.variants import Variant
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Program, devices_of
+from flowscope.plan.program import Node, Program, devices_of
+from flowscope.plan.units import PRIMITIVES
 from flowscope.runtime.devices import Device
 from flowscope.runtime.predicates import Predicate
 
@@ -55,6 +61,11 @@ class ClusterSession:
         self.used: set[str] = set()
         #: Its steps on their way, by their numbers.
         self.steps: dict[int, ClusterStep] = {}
+        #: Those that run one operation at a time.
+        self.held_steps: set[HeldStep] = set()
+        #: The numbers of values on tasks, from what nobody needs any more, by the tasks.
+        self._value_numbers = itertools.count()
+        self._drops: dict[str, deque[int]] = {}
         self._session = weakref.ref(session)
         session.gate.follower = self._follow
         cluster.sessions.add(self)
@@ -64,8 +75,8 @@ class ClusterSession:
         )
 
     def back_ends(self, own: Mapping[str, BackEnd]) -> dict[str, BackEnd]:
-        """Returns code back ends that make nothing of programs which do not run here alone."""
-        return {name: _OwnOnly(back_end) for name, back_end in own.items()}
+        """Returns code back ends that run programs of several tasks one operation at a time."""
+        return {name: _BackEnd(self, back_end) for name, back_end in own.items()}
 
     def is_elsewhere(self, device: str) -> bool:
         """Whether a device belongs to another task."""
@@ -120,9 +131,10 @@ class ClusterSession:
 
     def lost(self, task: str, error: Exception) -> None:
         """Ends the steps that a task takes part in; forgets the plans that it has."""
-        for step in list(self.steps.values()):
+        for step in [*self.steps.values(), *self.held_steps]:
             if task in step.tasks:
                 step.lost(task, UnavailableError(f"{task} is lost: {error}"))
+        self._drops.pop(task, None)
         self.used.discard(task)
         session = self._session()
         if session is not None:
@@ -151,6 +163,57 @@ class ClusterSession:
         if "error" in answer:
             raise failures.loads(answer["error"], ())
         return list(found)
+
+    # -- steps that run one operation at a time -------------------------------------------------
+
+    def ask_in_step(
+        self, task: str, header: dict[str, Any], values: Sequence[Any]
+    ) -> dict[str, Any]:
+        """Returns what a task answers; a stop, a deadline or a signal ends the wait."""
+        header = {**header, "session": self.number}
+        pending = self.cluster.endpoint.start_run(task, header, values)
+        try:
+            self.cluster.endpoint.first_done([pending], current_step().gate, None)
+        except BaseException:
+            pending.abandon()
+            raise
+        answer, _ = pending.result()
+        if "error" in answer:
+            raise failures.loads(answer["error"], current_step().plan.program.walk())
+        return answer
+
+    def take_numbers(self, count: int) -> int:
+        """Returns the first of so many numbers for values."""
+        numbers = [next(self._value_numbers) for _ in range(count)]
+        return numbers[0] if numbers else 0
+
+    def drops(self, task: str) -> deque[int]:
+        """Returns the numbers of values of a task that nobody needs any more."""
+        return self._drops.setdefault(task, deque())
+
+    def taken_drops(self, task: str) -> list[int]:
+        """Returns them, and forgets them: a message tells the task."""
+        found = self.drops(task)
+        return [found.popleft() for _ in range(len(found))]
+
+    def send_drops(self) -> None:
+        """Tells all tasks what nobody needs any more, at the end of a step."""
+        for task in list(self.used):
+            message = {"kind": "op.drop", "session": self.number}
+            with suppress(UnavailableError):  # with it went what it had
+                self.cluster.endpoint.tell(task, {**message, "numbers": self.taken_drops(task)})
+
+    def forget_plan(self, tasks: Iterable[str], number: int) -> None:
+        """Has tasks drop a plan that the client has dropped."""
+        message = {"kind": "plan.forget", "session": self.number, "plan": number}
+        for task in set(tasks) & self.used:
+            with suppress(UnavailableError):  # with it went the plan
+                self.cluster.endpoint.tell(task, message)
+
+    def restarted(self, nodes: Iterable[Node]) -> frozenset[str]:
+        """Returns the variables, of some nodes' handles, that a notebook cell has made anew."""
+        session = self._session()
+        return frozenset() if session is None else restarted(session.graph, nodes)
 
     def close(self) -> None:
         """Ends the session on all tasks."""
@@ -194,6 +257,10 @@ class RemoteVariable(RemoteState):
     """Stands here for a variable of another task; its value is there."""
 
     is_lost = False
+    #: Update groups of held steps take it after those of this process.
+    rank = math.inf
+    #: Whether a held step keeps its value, to put it back if the step fails.
+    is_kept = False
 
     def __init__(self, session: ClusterSession, handle: VarHandleOp, task: str) -> None:
         super().__init__(handle.shared_name, task)
@@ -240,6 +307,29 @@ class RemoteVariable(RemoteState):
 
     adopt = assign
 
+    @property
+    def state_key(self) -> tuple[str, str]:
+        """What its task knows it by, in a kernel's arguments."""
+        return self._container, self.name
+
+    def keep(self) -> bool:
+        """Has its task keep the value for `undo`; returns whether it does not do so already."""
+        was_kept, self.is_kept = self.is_kept, True
+        if not was_kept:
+            self._remote.ask(self.task, {"kind": "variable.keep", **self._facts()})
+        return not was_kept
+
+    def settle(self) -> None:
+        """Lets go of what was kept."""
+        self.is_kept = False
+        self._remote.ask(self.task, {"kind": "variable.settle", **self._facts()})
+
+    def undo(self) -> None:
+        """Puts the value back that was kept."""
+        self.is_kept = False
+        with suppress(UnavailableError):  # with its task went the value
+            self._remote.ask(self.task, {"kind": "variable.undo", **self._facts()})
+
     def drop(self) -> None:
         """Takes the value away."""
         self._remote.ask(self.task, {"kind": "variable.drop", **self._facts()})
@@ -252,14 +342,16 @@ class RemoteVariable(RemoteState):
         return self._remote.told_of(self.task, [self.key], CALL_S)[0]
 
 
-class _OwnOnly:
-    """A code back end for programs of this process; of others it makes nothing.
+class _BackEnd:
+    """A code back end for programs of this process; of others it runs one operation at a time.
 
     Args:
+        session: The session's part in the cluster.
         back_end: Makes the code of programs of this process.
     """
 
-    def __init__(self, back_end: BackEnd) -> None:
+    def __init__(self, session: ClusterSession, back_end: BackEnd) -> None:
+        self._session = session
         self._back_end = back_end
 
     def compile(self, region: Region, target: Target, variant: Variant) -> Executable:
@@ -267,14 +359,10 @@ class _OwnOnly:
         devices = devices_of(Program(region.nodes, (), ()))
         if all(not d or task_of(d) == CLIENT_TASK for d in devices):
             return self._back_end.compile(region, target, variant)
-        return Executable(_refuse, lambda probe: _refuse)
-
-
-def _refuse(*arguments: Any) -> Any:
-    raise InvalidArgumentError(
-        "this program has operations on workers of a cluster: they can be stepped through and "
-        "watched one by one in a session of one process only"
-    )
+        nodes = Program(region.nodes, (), ()).walk()
+        if any(n.op.is_blocking or n.op.type in PRIMITIVES for n in nodes):
+            return refused()
+        return executable(self._session, region, target)
 
 
 __all__ = ["CLIENT_TASK", "ClusterSession", "RemoteVariable"]

@@ -30,6 +30,7 @@ from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
+from flowscope.plan.program import Node
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
 from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
@@ -115,7 +116,7 @@ class ClusterFunction:
         #: The partitions of this process, and what traces them.
         self._own = list(zip(own, self._parts, strict=True))
         self._part_plans: list[PartPlan] = []
-        self._restarted = _restarted(graph, plan)
+        self._restarted = restarted(graph, handles_of(plan.program))
         self._lock = threading.Lock()
         self._is_shipped = False
 
@@ -170,7 +171,7 @@ class ClusterFunction:
                     raise failures.loads(answer["error"], self._plan.program.walk())
             self.ships += 1
             self._is_shipped = True
-            weakref.finalize(self, _forget, self.session, self.tasks, self._number)
+            weakref.finalize(self, self.session.forget_plan, self.tasks, self._number)
 
     def _sent(self, one: _TaskPart) -> PendingRun:
         cluster, session = self.session.cluster, self.session
@@ -497,22 +498,12 @@ class _StepGate:
         self._gate.wake()
 
 
-def _forget(session: ClusterSession, tasks: frozenset[str], number: int) -> None:
-    """Has tasks drop a plan that the client has dropped."""
-    message = {"kind": "plan.forget", "session": session.number, "plan": number}
-    for task in tasks & session.used:
-        try:
-            session.cluster.endpoint.tell(task, message)
-        except UnavailableError:  # with it went the plan
-            continue
-
-
-def _restarted(graph: Graph, plan: Plan) -> frozenset[str]:
-    """Returns the variables of a plan that a notebook cell has made anew."""
+def restarted(graph: Graph, nodes: Iterable[Node]) -> frozenset[str]:
+    """Returns the variables, of some nodes' handles, that a notebook cell has made anew."""
     restarts = graph.observer.restarts
-    handles: list[Any] = [h.op for h in handles_of(plan.program)]
+    handles: list[Any] = [n.op for n in nodes if n.op.is_handle]
     named = [h for h in handles if hasattr(h, "shared_name")]
     return frozenset(h.shared_name for h in named if restarts.get(h.shared_name) == h)
 
 
-__all__ = ["ClusterFunction", "ClusterStep"]
+__all__ = ["ClusterFunction", "ClusterStep", "restarted"]

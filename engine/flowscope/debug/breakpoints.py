@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from flowscope.debug.conditions import Condition
 from flowscope.debug.targets import Standing, Target
@@ -14,6 +17,7 @@ from flowscope.plan.breakpoints import BreakTest
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
+from flowscope.runtime.remote import RemoteValue, asked
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger
@@ -178,14 +182,20 @@ class Breakpoint:
     def _holds(self, when: When, value: Any, iterations: tuple[int, ...], step: Any) -> bool:
         if isinstance(when, Condition):
             iteration = iterations[-1] if iterations else 0
-            return when(value, {"iteration": iteration, "step": step.number, "hits": self.hits})
-        return bool(when(value))
+            facts = {"iteration": iteration, "step": step.number, "hits": self.hits}
+            return asked(partial(_met, when, facts), value)
+        return bool(when(np.asarray(value) if isinstance(value, RemoteValue) else value))
 
     def __repr__(self) -> str:
         side = "after" if self.is_after else "before"
         told = str(self.conditions)
         text = f"<Breakpoint {self.number} {side} {self.target}" + (f" if {told}" if told else "")
         return text + ("" if self.is_enabled else ", disabled") + f", {self.hits} hits>"
+
+
+def _met(when: Condition, facts: Mapping[str, int], value: Any) -> bool:
+    """Whether a condition holds: asked where the value is."""
+    return when(value, facts)
 
 
 class IterationTest:

@@ -103,6 +103,9 @@ class Condition:
     def __repr__(self) -> str:
         return self.text
 
+    def __reduce__(self) -> tuple[type[Condition], tuple[str]]:
+        return Condition, (self.text,)
+
 
 def _refused(expected: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"a condition: expected {expected}")

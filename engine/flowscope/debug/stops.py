@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
 from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
+from flowscope.runtime.remote import RemoteValue, asked
 from flowscope.runtime.replayer import Position, Replayer
 
 if TYPE_CHECKING:
@@ -118,6 +120,12 @@ class Stop:
         return node.origins[0].operation if node is not None and node.origins else None
 
     @property
+    def device(self) -> str:
+        """The device on which that runs, of a worker too; "" where `op` is None."""
+        node = None if self._where is None else self._where.node
+        return "" if node is None else node.device
+
+    @property
     def iterations(self) -> tuple[int, ...]:
         """The numbers of the iterations of the loops around, from the outermost."""
         return tuple([at.iteration for at in self.loops])
@@ -144,6 +152,8 @@ class Stop:
             at = "between two operations"
         kind = "replay of step" if self.is_past else "step"
         text = f"<fs.Stop of {kind} {self.step} {at}" + (f" in {self.frame}" if self.frame else "")
+        if not self.device.startswith(("/job:localhost", "/job:client")) and self.device:
+            text += f" on {self.device}"
         if self.breakpoint is not None:
             text += f", breakpoint {self.breakpoint.number}"
         return text + (f": {self.error!r}" if self.error is not None else "") + ">"
@@ -166,7 +176,7 @@ class Stop:
                 owners = [(self._operations.get(op), i) for op, i, _ in keys]
                 names = [op.outputs[i].name for op, i in owners if op is not None]
                 if names and _is_array(array):
-                    found[names[0]] = statistics(array)
+                    found[names[0]] = asked(statistics, array)
         return found
 
     def value(self, tensor: Tensor | Operation | str, index: Any = ()) -> Any:
@@ -181,7 +191,7 @@ class Stop:
         """
         with self._there() as here:
             array = self._found(self._tensor(tensor), here)
-            return np.array(array[index])[()] if index != () else np.array(array)[()]
+            return asked(partial(_part, index), array)
 
     @property
     def _operations(self) -> Mapping[int, Operation]:
@@ -191,7 +201,7 @@ class Stop:
         """Returns a tensor's value as rows of grey levels; None of strings and of nothing."""
         with self._there() as here:
             array = self._found(self._tensor(tensor), here)
-            return picture(array[index] if index != () else array)
+            return asked(partial(_picture, index), array)
 
     def look(self, tensor: Tensor | Operation | str) -> Look:
         """Returns what a tensor is here: alive, not yet, gone since which operation, or absent."""
@@ -202,7 +212,7 @@ class Stop:
                 array = self._array(at, alive)
                 if array is not None:
                     why = "" if at.kind == "value" else at.why
-                    return Look(tensor.name, "alive", why, statistics(array))
+                    return Look(tensor.name, "alive", why, asked(statistics, array))
         return self._absent(tensor)
 
     def _array(self, at: TensorAt, alive: dict[object, Any]) -> Any:
@@ -242,7 +252,7 @@ class Stop:
         for at in self._step.plan.locate(tensor):
             array = self._array(at, alive)
             if array is not None:
-                return np.asarray(array)
+                return array if isinstance(array, RemoteValue) else np.asarray(array)
         look = self._absent(tensor)
         raise FailedPreconditionError(f'"{tensor.name}" has no value here: {look.why}')
 
@@ -379,7 +389,18 @@ def tensor_of(graph: Graph, tensor: Tensor | Operation | str) -> Tensor:
     return found.outputs[0]
 
 
+def _part(index: Any, array: Any) -> Any:
+    """Returns a copy of a part of an array."""
+    return np.array(array[index] if index != () else array)[()]
+
+
+def _picture(index: Any, array: Any) -> Picture | None:
+    return picture(array[index] if index != () else array)
+
+
 def _is_array(array: Any) -> bool:
+    if isinstance(array, RemoteValue):
+        return array.is_array
     return isinstance(array, np.ndarray | np.generic | bytes)
 
 

@@ -38,6 +38,7 @@ from flowscope.plan.kernels import inlined_template
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
+from flowscope.runtime.remote import asked
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger
@@ -89,6 +90,11 @@ def is_finite(array: Any) -> bool:
     if kind in "fd":
         return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
     return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def _not_finite(array: Any) -> str:
+    """Returns what of an array is not finite: "nan", "inf", or "" for nothing."""
+    return "" if is_finite(array) else "nan" if np.isnan(array).any() else "inf"
 
 
 class Watchpoint(Breakpoint):
@@ -147,7 +153,7 @@ class Watchpoint(Breakpoint):
         """
         when = self.conditions.when
         if when is None:
-            return "" if is_finite(value) else "nan" if np.isnan(value).any() else "inf"
+            return str(asked(_not_finite, value))
         self.error = None
         try:
             return (

@@ -172,7 +172,7 @@ class Call:
     @property
     def _apart(self) -> RemoteFunction | SplitFunction | None:
         """What runs its partitions apart; None where one function runs the plan."""
-        return self.elsewhere or (self.split if self.tests is NO_TESTS else None)
+        return (self.elsewhere or self.split) if self.tests is NO_TESTS else None
 
     def probed(self, probe: Probe, tests: BreakTests) -> Call:
         """Returns the same one operation at a time: a probe is told of each, and tests are asked.

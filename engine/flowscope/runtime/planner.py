@@ -374,12 +374,10 @@ class Planner:
         """Has a call ask at its breakpoints, with something around it."""
         on = call.on_device
         call.wrap = on if around is None else partial(_within, around, call.plan, on)
-        if call.elsewhere is not None:
-            call.function = call.by_op = call.wrap(call.elsewhere)
-            return
         function, by_op = _tested(call.plan, call.tests)
-        if call.split is not None and function is call.plan.executable.function:
-            function = call.split  # with breakpoints one thread runs the step
+        apart = call.elsewhere or call.split
+        if apart is not None and not any(call.tests.names):
+            function = apart  # with breakpoints one thread runs the step
         call.function, call.by_op = call.wrap(function), call.wrap(by_op)
 
     def arm(self) -> None:

@@ -20,6 +20,25 @@ if TYPE_CHECKING:
     from flowscope.runtime.session import Session
 
 
+class RemoteValue:
+    """A value of a held step that is in another process; a higher floor makes them.
+
+    Attributes:
+        is_array: Whether it is an array, and no list of them.
+    """
+
+    is_array = True
+
+    def apply(self, function: Callable[[Any], Any]) -> Any:
+        """Returns what a function says of it, called where it is; only that comes over."""
+        raise NotImplementedError
+
+
+def asked(function: Callable[[Any], Any], value: Any) -> Any:
+    """Returns what a function says of a value, wherever that is."""
+    return value.apply(function) if isinstance(value, RemoteValue) else function(value)
+
+
 class RemoteFunction(Protocol):
     """Runs a plan that has partitions in other processes."""
 
@@ -48,7 +67,7 @@ class Remote(Protocol):
     devices: Sequence[Device]
 
     def back_ends(self, own: Mapping[str, BackEnd]) -> dict[str, BackEnd]:
-        """Returns code back ends that make nothing of programs which do not run here alone."""
+        """Returns code back ends that run programs of several tasks one operation at a time."""
 
     def is_elsewhere(self, device: str) -> bool:
         """Whether a device belongs to another task."""
@@ -126,4 +145,4 @@ def _opens(target: Any) -> bool:
     return callable(found)
 
 
-__all__ = ["Remote", "Target", "target_of"]
+__all__ = ["Remote", "RemoteValue", "Target", "asked", "target_of"]

@@ -1,0 +1,242 @@
+"""Steps of several tasks, one operation at a time, in the order of the whole plan.
+
+A step that is stepped through, slowed down or has breakpoints is one program, which the client
+interprets. It holds the turn: an operation of another task runs there when its turn comes, and not
+before. So nothing waits at a Recv, a stop finds every living value, and one move is one operation of
+the whole step. See docs/decisions.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from flowscope.cluster.devices import task_of
+from flowscope.cluster.hosted import as_bytes
+from flowscope.cluster.plans import Shipment
+from flowscope.cluster.remote_values import Draw, RemoteArray, brought_here, packed
+from flowscope.errors import CancelledError, InvalidArgumentError
+from flowscope.graph.current_step import current_step
+from flowscope.ops.core.send_recv import Transfer
+from flowscope.ops.state.update_groups import BeginUpdate, EndUpdate
+from flowscope.plan.back_ends import Executable, Target
+from flowscope.plan.interpret import Interpreter
+from flowscope.plan.invocation import Probe
+from flowscope.plan.modules import Modules
+from flowscope.plan.partitions import Partition
+from flowscope.plan.passes.regions import Region
+from flowscope.plan.program import Node, Program
+from flowscope.plan.updates import unsafe_positions
+from flowscope.runtime.step import Step
+
+if TYPE_CHECKING:
+    from flowscope.cluster.session import ClusterSession
+
+
+class HeldStep:
+    """A step whose operations run one at a time, on whichever task.
+
+    Attributes:
+        tasks: The other tasks that take part.
+    """
+
+    def __init__(self, step: Step, tasks: frozenset[str]) -> None:
+        self.tasks = tasks
+        self._step = step
+        self._error: BaseException | None = None
+
+    def lost(self, task: str, error: BaseException) -> None:
+        """Ends it because a task is lost: it may stand where nothing asks that task."""
+        self._error = error
+        self._step.gate.stop_step(self._step)
+
+    def cause(self, error: BaseException) -> BaseException:
+        """Returns why it ends."""
+        return self._error if self._error and isinstance(error, CancelledError) else error
+
+
+class TurnModules(Modules):
+    """What the nodes of a program compute with: those of other tasks run there.
+
+    Args:
+        own: The array modules of the nodes of this process.
+        turns: What runs the others.
+    """
+
+    def __init__(self, own: Modules, turns: Turns) -> None:
+        super().__init__(None)
+        self.current = own.current
+        self._own = own
+        self._turns = turns
+
+    def of(self, node: Node) -> Any:
+        """Returns the array module of a node's device."""
+        return self._own.of(node)
+
+    def function(self, node: Node) -> Callable[..., Any]:
+        """Returns the function (xp, *inputs) of a node."""
+        if self._turns.is_here(node):
+            return partial(_computed_here, self._own.function(node))
+        return self._turns.elsewhere(node)
+
+
+def _computed_here(kernel: Callable[..., Any], xp: Any, *arguments: Any) -> Any:
+    return kernel(xp, *[brought_here(a) for a in arguments])
+
+
+class Turns:
+    """Runs the operations of a program's other tasks there, each when its turn comes.
+
+    Args:
+        session: The session's part in the cluster.
+        nodes: The program.
+    """
+
+    def __init__(self, session: ClusterSession, nodes: Iterable[Node]) -> None:
+        self._session = session
+        self._number = next(session.plan_numbers)
+        self._nodes: dict[str, list[Node]] = {}
+        self._positions: dict[Node, int] = {}
+        for node in Program(tuple(nodes), (), ()).walk():
+            if not node.blocks and not self.is_here(node):
+                found = self._nodes.setdefault(_task(node), [])
+                self._positions[node] = len(found)
+                found.append(node)
+        self.tasks = frozenset(self._nodes)
+        self._shipped: set[str] = set()
+        self._lock = threading.Lock()
+        weakref.finalize(self, session.forget_plan, self.tasks, self._number)
+
+    def is_here(self, node: Node) -> bool:
+        """Whether a node runs in this process; so do the ends of update groups, for all tasks."""
+        if isinstance(node.op, BeginUpdate | EndUpdate):
+            return True
+        return _task(node) in ("", self._session.task)
+
+    def elsewhere(self, node: Node) -> Callable[..., Any]:
+        """Returns what runs a node on its task: its outputs stay there."""
+        session, task, position = self._session, _task(node), self._positions[node]
+        dtypes = [v.spec.dtype.np_dtype for v in node.outputs]
+
+        def run(xp: Any, *arguments: Any) -> Any:
+            self._ship(task)
+            first = session.take_numbers(len(dtypes))
+            header = {
+                "kind": "op.run",
+                "plan": self._number,
+                "node": position,
+                "out": first,
+                "drops": session.taken_drops(task),
+                "run": current_step().number,
+            }
+            try:
+                answer = session.ask_in_step(task, header, packed(arguments, task))
+            except BaseException:
+                session.drops(task).extend(range(first, first + len(dtypes)))
+                raise
+            made = [
+                RemoteArray(session, task, first + i, dtype, shape)
+                for i, (dtype, shape) in enumerate(zip(dtypes, answer["shapes"], strict=True))
+            ]
+            return made[0] if len(made) == 1 else tuple(made)
+
+        return run
+
+    def _ship(self, task: str) -> None:
+        """Sends a task its operations, once."""
+        with self._lock:
+            if task in self._shipped:
+                return
+            session = self._session
+            found = session.cluster.task(task)
+            session.cluster.endpoint.connect(found.name, found.address, found.incarnation)
+            session.used.add(task)
+            partition = Partition(self._nodes[task][0].device, _listed(self._nodes[task]), "op", ())
+            shipment = Shipment((partition,), (), (), (), (), session.restarted(self._nodes[task]))
+            header = {"kind": "op.ship", "plan": self._number}
+            session.ask(task, header, [as_bytes(shipment.dumps())])
+            self._shipped.add(task)
+
+
+def _task(node: Node) -> str:
+    """Returns the task on which a node runs: a transfer where the value goes to."""
+    return task_of(node.op.recv_device if isinstance(node.op, Transfer) else node.device)
+
+
+def _listed(nodes: Iterable[Node]) -> Program:
+    """Returns nodes of all blocks as one list; what they take of others is fed."""
+    alone = [copy.copy(n) for n in nodes]
+    for node in alone:
+        node.control = ()
+    made = {v for n in alone for v in n.outputs}
+    feeds = dict.fromkeys(v for n in alone for v in n.inputs if v not in made)
+    return Program(tuple(alone), tuple(feeds), ())
+
+
+class OneByOne:
+    """What runs a region of several tasks; same signature as generated code.
+
+    Args:
+        session: The session's part in the cluster.
+        region: The region.
+        target: For what it is made.
+    """
+
+    def __init__(self, session: ClusterSession, region: Region, target: Target) -> None:
+        self._session = session
+        self._turns = Turns(session, region.nodes)
+        modules = TurnModules(target.modules, self._turns)
+        unsafe = unsafe_positions(region.nodes)
+        self._interpreter = Interpreter(region, modules, Draw, unsafe)
+
+    def __call__(
+        self,
+        gate: Any,
+        run: Any,
+        feeds: tuple[Any, ...],
+        resources: tuple[Any, ...],
+        probe: Probe | None = None,
+    ) -> tuple[Any, ...]:
+        """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
+        held = HeldStep(current_step(), self._turns.tasks)
+        self._session.held_steps.add(held)
+        try:
+            outputs = self._interpreter(gate, run, feeds, resources, probe)
+            return tuple([brought_here(o) for o in outputs])
+        except BaseException as e:
+            for state in resources:
+                if getattr(state, "is_kept", False):
+                    state.undo()
+            cause = held.cause(e)
+            if cause is e:
+                raise
+            raise cause from None
+        finally:
+            self._session.held_steps.discard(held)
+            self._session.send_drops()
+
+
+def executable(session: ClusterSession, region: Region, target: Target) -> Executable:
+    """Returns what runs a region of several tasks in the global order."""
+    function = OneByOne(session, region, target)
+    return Executable(function, lambda probe: partial(function, probe=probe))
+
+
+def refused() -> Executable:
+    """Returns what refuses a program in which operations wait for others than its own."""
+
+    def refuse(*arguments: Any, **keywords: Any) -> Any:
+        raise InvalidArgumentError(
+            "this program has queues, locks or primitives of control flow, and operations on "
+            "workers of a cluster: it cannot be stepped through one by one. Take the breakpoints "
+            "away and let it run on, or use a session of one process"
+        )
+
+    return Executable(refuse, lambda probe: refuse)
+
+
+__all__ = ["HeldStep", "OneByOne", "executable", "refused"]

@@ -1,0 +1,151 @@
+"""Operations of a step that its client runs one at a time, as they run on a host."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from contextlib import nullcontext
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowscope.cluster.hosted_plan import placed_state
+from flowscope.cluster.owners import HostOwner
+from flowscope.cluster.plans import Shipment
+from flowscope.cluster.remote_values import unpacked
+from flowscope.graph.current_step import steps_of_threads
+from flowscope.graph.host_values import on_host
+from flowscope.plan.breakpoints import NO_TESTS
+from flowscope.plan.invocation import Invocation, InvocationError
+from flowscope.plan.modules import Modules
+from flowscope.runtime.blas import one_thread
+from flowscope.runtime.resources import VariableState
+from flowscope.runtime.step import Step
+
+if TYPE_CHECKING:
+    from flowscope.cluster.hosted import HostedSession
+
+
+class HeldValues:
+    """What the operations of a session's held steps have made here, by the client's numbers."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, Any] = {}
+        self._late: set[int] = set()
+
+    def put(self, number: int, value: Any) -> None:
+        """Keeps a value, unless the client has dropped its number before it was there."""
+        if number in self._late:
+            self._late.discard(number)
+        else:
+            self.values[number] = value
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Lets go of values."""
+        for number in numbers:
+            if number in self.values:
+                del self.values[number]
+            else:
+                self._late.add(number)
+
+
+class HostedOps:
+    """The operations of a plan that are on this host; steps know it as their call.
+
+    Attributes:
+        nodes: Their nodes; a client tells which one by its position.
+        feeds: The names of the step's feeds.
+    """
+
+    trace = queues = None
+    tests = NO_TESTS
+    resources = ()
+
+    def __init__(self, host: HostOwner, session: HostedSession, shipment: Shipment) -> None:
+        self._host = host
+        self._session = session
+        self.feeds = shipment.feeds
+        self.nodes = shipment.partitions[0].program.nodes
+        devices: dict[str, Any] = {d.name: d for d in host.devices} | {"": host.devices[0]}
+        self._modules = Modules(host.devices[0].xp, devices, self.nodes)
+        self._states = {
+            (n.op.container, n.op.shared_name): placed_state(  # type: ignore[attr-defined]
+                host, session, n, devices, shipment.restarted
+            )
+            for n in self.nodes
+            if n.op.is_handle
+        }
+
+    @property
+    def plan(self) -> HostedOps:
+        """Itself: what a step runs."""
+        return self
+
+    def run(self, header: dict[str, Any], values: list[Any]) -> dict[str, Any]:
+        """Runs one operation; what it makes is held here. Returns the outputs' shapes."""
+        node = self.nodes[header["node"]]
+        held = self._session.held
+        arguments = unpacked(values, held.values, self._states)
+        current = self._modules.current
+        try:
+            with nullcontext() if current is None else current.active(), np.errstate(all="ignore"):
+                result = self._invoked(node, arguments, header["run"])
+        except Exception as e:
+            raise InvocationError(Invocation(node, arguments, ()), e) from e
+        count = len(node.outputs)
+        outputs = (result,) if count == 1 else result if count else ()
+        for number, output in enumerate(outputs, header["out"]):
+            held.put(number, output)
+        return {"shapes": [_shape(o) for o in outputs]}
+
+    def _invoked(self, node: Any, arguments: tuple[Any, ...], run: int) -> Any:
+        me = get_ident()
+        engine = self._host.engine
+        call: Any = self
+        step = steps_of_threads[me] = Step(call, None, self._session.gate, engine.host_threads, me)
+        step.number = run
+        uses_blas = node.op.uses_blas
+        try:
+            if uses_blas:
+                one_thread.enter()
+                step.pool = engine.pool
+            return self._modules.function(node)(self._modules.of(node), *arguments)
+        finally:
+            step.has_ended = True
+            if uses_blas:
+                one_thread.leave()
+                engine.pool.products.settle()
+            del steps_of_threads[me]
+
+
+def _shape(value: Any) -> list[int] | None:
+    """Returns the shape of an array, or of a number; None of what is neither."""
+    if isinstance(value, tuple | list) or value is None:
+        return None
+    return list(getattr(value, "shape", ()))
+
+
+def applied(function: bytes, value: Any) -> Any:
+    """Returns what a client's function says of a value, as bytes in an array."""
+    found = pickle.loads(function)(on_host(value))
+    return np.frombuffer(pickle.dumps(found), np.uint8)
+
+
+def keep(state: Any) -> Any:
+    """Returns the value that a variable has before an update group of a held step."""
+    return _own(state).value
+
+
+def put_back(state: Any, value: Any) -> None:
+    """Gives a variable the value that was kept."""
+    _own(state).value = value
+
+
+def _own(state: Any) -> VariableState:
+    found = getattr(state, "state", state)
+    assert isinstance(found, VariableState)
+    return found
+
+
+__all__ = ["HeldValues", "HostedOps", "applied", "keep", "put_back"]
