@@ -1,9 +1,9 @@
 """Steps of several tasks, one operation at a time, in the order of the whole plan.
 
 A step that is stepped through, slowed down or has breakpoints is one program, which the client
-interprets. It holds the turn: an operation of another task runs there when its turn comes, and not
-before. So nothing waits at a Recv, a stop finds every living value, and one move is one operation of
-the whole step. See docs/decisions.
+interprets. It holds the turn: an operation of another task runs there when its turn comes. So
+nothing waits at a Recv, a stop finds every living value, and one move is one operation of the
+whole step.
 """
 
 from __future__ import annotations
@@ -205,8 +205,7 @@ class OneByOne:
         held = HeldStep(current_step(), self._turns.tasks)
         self._session.held_steps.add(held)
         try:
-            outputs = self._interpreter(gate, run, feeds, resources, probe)
-            return tuple([brought_here(o) for o in outputs])
+            return self._fetched(gate, run, feeds, resources, probe)
         except BaseException as e:
             for state in resources:
                 if getattr(state, "is_kept", False):
@@ -218,6 +217,10 @@ class OneByOne:
         finally:
             self._session.held_steps.discard(held)
             self._session.send_drops()
+
+    def _fetched(self, *arguments: Any) -> tuple[Any, ...]:
+        """Returns the outputs, brought here; those of other tasks are not needed there then."""
+        return tuple([brought_here(o) for o in self._interpreter(*arguments)])
 
 
 def executable(session: ClusterSession, region: Region, target: Target) -> Executable:

@@ -241,7 +241,10 @@ class HostedSteps:
     def _run_op(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])
         session.held.drop(header["drops"])
-        return session.ops[header["plan"]].run(header, values), []
+        plan = session.ops.get(header["plan"])
+        if plan is None:
+            raise FailedPreconditionError(f"{self._host.name} does not know this plan (any more)")
+        return plan.run(header, values), []
 
     def _fetch_held(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])

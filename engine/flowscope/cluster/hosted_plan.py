@@ -65,9 +65,7 @@ class HostedPlan:
             shipment.partitions, [*handles.values()], compile_region, is_handed_out=False
         )
         restarted = shipment.restarted
-        states = {
-            h: placed_state(host, session, h, devices, restarted) for h in handles.values()
-        }
+        states = {h: placed_state(host, session, h, devices, restarted) for h in handles.values()}
         self.resources = tuple(states.values())
         self.feeds = shipment.feeds
         self.queues = queue_use(self.nodes, states)

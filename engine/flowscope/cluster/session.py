@@ -15,7 +15,7 @@ from flowscope.cluster.devices import RemoteDevice, task_of
 from flowscope.cluster.global_order import HeldStep, executable, refused
 from flowscope.cluster.owners import ClusterOwner
 from flowscope.cluster.step import ClusterFunction, ClusterStep, restarted
-from flowscope.errors import InternalError, OpError, UnavailableError
+from flowscope.errors import FailedPreconditionError, InternalError, OpError, UnavailableError
 from flowscope.graph.current_step import current_step
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.back_ends import BackEnd, Executable, Target
@@ -131,7 +131,8 @@ class ClusterSession:
 
     def lost(self, task: str, error: Exception) -> None:
         """Ends the steps that a task takes part in; forgets the plans that it has."""
-        for step in [*self.steps.values(), *self.held_steps]:
+        steps: list[ClusterStep | HeldStep] = [*self.steps.values(), *self.held_steps]
+        for step in steps:
             if task in step.tasks:
                 step.lost(task, UnavailableError(f"{task} is lost: {error}"))
         self._drops.pop(task, None)
@@ -222,8 +223,15 @@ class ClusterSession:
         self.used.clear()
 
     def _follow(self, request: str | Predicate) -> None:
-        if request in ("pause", "resume"):
-            self.tell({"kind": "gate", "request": request})
+        if isinstance(request, Predicate):
+            if self.steps:
+                raise FailedPreconditionError(
+                    "a step runs on several workers at once, each of which stands where it was "
+                    "paused: it can go on or be stopped. Pause before a step begins, or set a "
+                    "breakpoint, and the step runs one operation at a time, whatever the worker"
+                )
+        elif request in ("pause", "resume", "stop"):  # a stop ends a pause
+            self.tell({"kind": "gate", "request": "pause" if request == "pause" else "resume"})
 
 
 def _told_of_step(

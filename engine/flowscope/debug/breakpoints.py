@@ -183,7 +183,7 @@ class Breakpoint:
         if isinstance(when, Condition):
             iteration = iterations[-1] if iterations else 0
             facts = {"iteration": iteration, "step": step.number, "hits": self.hits}
-            return asked(partial(_met, when, facts), value)
+            return bool(asked(partial(_met, when, facts), value))
         return bool(when(np.asarray(value) if isinstance(value, RemoteValue) else value))
 
     def __repr__(self) -> str:

@@ -201,7 +201,8 @@ class Stop:
         """Returns a tensor's value as rows of grey levels; None of strings and of nothing."""
         with self._there() as here:
             array = self._found(self._tensor(tensor), here)
-            return asked(partial(_picture, index), array)
+            found: Picture | None = asked(partial(_picture, index), array)
+            return found
 
     def look(self, tensor: Tensor | Operation | str) -> Look:
         """Returns what a tensor is here: alive, not yet, gone since which operation, or absent."""

@@ -126,7 +126,8 @@ class Gate:
         held_ns: Nanoseconds that steps have waited here.
         listener: Is called on a step's own thread, with the step, when that is held at a safepoint;
             the step goes on when it returns, unless it asked for something else. None for nobody.
-        follower: Is told what is asked for, so that gates of other processes do the same; or None.
+        follower: Is told what is asked for, so that gates of other processes do the same, and may
+            refuse a move by raising; None for nobody.
     """
 
     __slots__ = (
@@ -180,7 +181,13 @@ class Gate:
         self._ask(request)
 
     def run_until(self, predicate: Predicate) -> None:
-        """Lets steps run on and holds them where the first meets the predicate; as `request`."""
+        """Lets steps run on and holds them where the first meets the predicate; as `request`.
+
+        Raises:
+            FailedPreconditionError: if one of them cannot be stepped through.
+        """
+        if self.follower is not None:
+            self.follower(predicate)
         self._ask(predicate)
 
     def _ask(self, request: Request | Predicate) -> None:
@@ -188,7 +195,10 @@ class Gate:
             self._requests.append(request)
             self._drain()
             self._changed.notify_all()
-        if self.follower is not None:
+        self._tell_follower(request)
+
+    def _tell_follower(self, request: Request | Predicate) -> None:
+        if self.follower is not None and not isinstance(request, Predicate):
             self.follower(request)
 
     @property
@@ -344,6 +354,7 @@ class Gate:
                 if here is not None and here.is_breakpoint:
                     self._requests.append("pause")
                     self._drain()
+                    self._tell_follower("pause")
                 self._arrive(step, point, here)
             has_told = self.listener is None
             step.stops += 1
@@ -420,6 +431,7 @@ class Gate:
             if self._state in ("pausing", "stepping"):
                 self._set("open")
                 self._changed.notify_all()
+                self._tell_follower("resume")
 
     def _arrive(self, step: Step, point: int, here: Here | None) -> None:
         self._check(step)
