@@ -34,10 +34,11 @@ from flowscope.errors import (
 )
 from flowscope.graph.current_step import current_step, steps_of_threads
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
-from flowscope.plan.locations import Here, Moved, Where
+from flowscope.plan.locations import Here, Where
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
 from flowscope.runtime.interrupt import MAIN_THREAD
+from flowscope.runtime.moves import Moves
 from flowscope.runtime.predicates import END_OF_STEP, Predicate, out_of
 
 if TYPE_CHECKING:
@@ -92,28 +93,8 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
     },
 }
 
-#: What happens between two messages to a view is told from here; older moves are forgotten.
-MOVES = 1000
-
 #: A held step looks again so often, for a signal that comes just before a wait does not end it.
 _LOOK_S = 0.25
-
-
-class Moves:
-    """What has run one operation at a time, for any number of those who tell it."""
-
-    def __init__(self) -> None:
-        self._latest: deque[tuple[int, Moved]] = deque(maxlen=MOVES)
-        self.count = 0
-
-    def append(self, move: Moved) -> None:
-        """Notes a move."""
-        self.count += 1
-        self._latest.append((self.count, move))
-
-    def since(self, count: int) -> list[Moved]:
-        """Returns the moves after the first `count`, as far as they are not forgotten."""
-        return [move for number, move in list(self._latest) if number > count]
 
 
 class Gate:
