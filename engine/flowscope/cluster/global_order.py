@@ -152,8 +152,9 @@ class Turns:
             if task in self._shipped:
                 return
             session = self._session
-            found = session.cluster.task(task)
-            session.cluster.endpoint.connect(found.name, found.address, found.incarnation)
+            cluster, found = session.cluster, session.cluster.task(task)
+            way, instead = cluster.ways(found.name)
+            cluster.endpoint.connect(found.name, way, found.incarnation, instead=instead)
             session.used.add(task)
             partition = Partition(self._nodes[task][0].device, _listed(self._nodes[task]), "op", ())
             shipment = Shipment((partition,), (), (), (), (), session.restarted(self._nodes[task]))
