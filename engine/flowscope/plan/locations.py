@@ -7,6 +7,7 @@ are alive this is all that is needed to run the rest of the step.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
@@ -20,6 +21,8 @@ from flowscope.plan.structured import LoopNode
 
 #: What a block is to the node that runs it. "back" is a loop's between two iterations.
 Part = Literal["region", "branch", "test", "body", "back"]
+#: What happens between two messages to a view is told from here; older moves are forgotten.
+MOVES = 1000
 
 
 class LoopState:
@@ -229,6 +232,23 @@ class Moved:
     is_dead: bool = False
     is_back: bool = False
     variable: int | None = None
+
+
+class Moves:
+    """What has run one operation at a time, for any number of those who tell it."""
+
+    def __init__(self) -> None:
+        self._latest: deque[tuple[int, Moved]] = deque(maxlen=MOVES)
+        self.count = 0
+
+    def append(self, move: Moved) -> None:
+        """Notes a move."""
+        self.count += 1
+        self._latest.append((self.count, move))
+
+    def since(self, count: int) -> list[Moved]:
+        """Returns the moves after the first `count`, as far as they are not forgotten."""
+        return [move for number, move in list(self._latest) if number > count]
 
 
 class Here(Protocol):

@@ -34,11 +34,10 @@ from flowscope.errors import (
 )
 from flowscope.graph.current_step import current_step, steps_of_threads
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
-from flowscope.plan.locations import Here, Where
+from flowscope.plan.locations import Here, Moves, Where
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
 from flowscope.runtime.interrupt import MAIN_THREAD
-from flowscope.runtime.moves import Moves
 from flowscope.runtime.predicates import END_OF_STEP, Predicate, out_of
 
 if TYPE_CHECKING:
