@@ -76,16 +76,15 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers", "contrib"),
     ("columns of features", "make columns with NumPy or pandas, and feed arrays",
      "feature_column sparse.cross sparse.cross_hashed"),
-    ("monitored sessions and hooks", "write the loop around Session.run yourself, and save with "
-     "fs.train.Saver",
-     "train.CheckpointSaverHook train.CheckpointSaverListener train.ChiefSessionCreator "
-     "train.FeedFnHook train.FinalOpsHook train.GlobalStepWaiterHook train.LoggingTensorHook "
-     "train.MonitoredSession train.MonitoredTrainingSession train.NanLossDuringTrainingError "
-     "train.NanTensorHook train.ProfilerHook train.Scaffold train.SecondOrStepTimer "
-     "train.SessionCreator train.SessionManager train.SessionRunArgs train.SessionRunContext "
+    ("hooks of sessions", "fs.train.MonitoredTrainingSession writes checkpoints and recovers; "
+     "write what hooks do into the loop around its run",
+     "train.CheckpointSaverHook train.CheckpointSaverListener train.FeedFnHook "
+     "train.FinalOpsHook train.GlobalStepWaiterHook train.LoggingTensorHook "
+     "train.NanLossDuringTrainingError train.NanTensorHook train.ProfilerHook "
+     "train.SecondOrStepTimer train.SessionRunArgs train.SessionRunContext "
      "train.SessionRunHook train.SessionRunValues train.SingularMonitoredSession "
      "train.StepCounterHook train.StopAtStepHook train.SummarySaverHook train.Supervisor "
-     "train.WorkerSessionCreator train.basic_train_loop"),
+     "train.basic_train_loop"),
     ("several machines", "connect with a Dask cluster, whose workers are the tasks: "
      "fs.cluster.connect",
      "distribute tpu config train.ClusterDef train.JobDef train.ServerDef "

@@ -12,7 +12,7 @@ from typing import Any
 from flowscope.cluster.handlers import register
 from flowscope.cluster.hosted import HostedSteps
 from flowscope.cluster.owners import Handler
-from flowscope.cluster.state import ClientContainers
+from flowscope.cluster.state import GRACE_S, ClientContainers
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.errors import OpError, UnimplementedError
@@ -37,6 +37,7 @@ class Host:
         address, port: Where to listen; port 0 for any.
         tls: How connections are sealed; None for plain ones.
         config: Says which devices it has.
+        grace_s: So long what a client's own sessions have stays after its connection was lost.
 
     Attributes:
         endpoint: Its end of the cluster's connections.
@@ -54,6 +55,7 @@ class Host:
         port: int = 0,
         tls: TLSContexts | None = None,
         config: ConfigProto | None = None,
+        grace_s: float = GRACE_S,
     ) -> None:
         self.name = name
         self.engine = Engine()
@@ -64,7 +66,7 @@ class Host:
         for device in self.devices:
             device.belong_to(name)
         self.handlers: dict[str, Handler] = {}
-        self._own = ClientContainers()
+        self._own = ClientContainers(grace_s)
         self._clients: set[str] = set()
         self.endpoint = Endpoint(name, new_incarnation(), secret, host=address, port=port, tls=tls)
         self.endpoint.on_lost = self._lost

@@ -12,6 +12,7 @@ import os
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,10 +21,11 @@ from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
 from flowscope.cluster.status import ClusterStatus
-from flowscope.cluster.tasks import Task, Transport
+from flowscope.cluster.tasks import Task, Transport, task_name
 from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
-from flowscope.errors import NotFoundError, OpError, UnavailableError
+from flowscope.errors import DeadlineExceededError, NotFoundError, OpError, UnavailableError
+from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.summary import counted
 from flowscope.runtime.engine import Engine, current
 
@@ -42,6 +44,8 @@ CALL_S = 10.0
 _CONNECT_S = 5.0
 #: So often it tries again to reach a task that Dask has and that cannot be reached.
 _AGAIN_S = 0.5
+#: So often whoever waits for tasks looks whether they are well.
+_LOOK_S = 0.1
 
 
 class Cluster:
@@ -84,6 +88,7 @@ class Cluster:
         self.handlers: dict[str, Handler] = {"host.leaving": self._leaving}
         self._engine: Engine = current()
         self._lock = threading.Lock()
+        self._joined = threading.Condition(self._lock)
         self._tasks: dict[str, Task] = {}
         #: Tasks that Dask has, and those of them that were reached.
         self._known: dict[str, Task] = {}
@@ -206,6 +211,37 @@ class Cluster:
         for task in self.tasks:
             self.call(task.name, message)
 
+    def wait_for(self, devices: Iterable[str], timeout_s: float) -> None:
+        """Waits until the tasks are well that were lost or hang and that some devices belong to.
+
+        Args:
+            devices: Devices' names, or wishes for some; what names no task asks for none.
+            timeout_s: How long to wait.
+
+        Raises:
+            DeadlineExceededError: if they are not well in time; it names them.
+        """
+        wishes = [(s.job, s.task) for s in map(DeviceSpec.from_string, devices)]
+        asked = {task_name(job, task) for job, task in wishes if job and task is not None}
+        end = time.monotonic() + timeout_s
+        with self._joined:
+            while missing := self._not_well(asked):
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise DeadlineExceededError(
+                        f"these have not come back within {timeout_s:g} s: {', '.join(missing)}"
+                    )
+                self._joined.wait(min(left, _LOOK_S))  # one that hangs may wake
+
+    def _not_well(self, tasks: Iterable[str]) -> list[str]:
+        """Returns those of some tasks that the cluster had and that are lost or hang, and why."""
+        return [
+            f"{name} ({self._heartbeat.health(name)[1] or self._reasons.get(name)})"
+            for name in sorted(tasks)
+            if (name in self._reasons and name not in self._tasks)
+            or self._heartbeat.health(name)[0] == "hung"
+        ]
+
     def close(self) -> None:
         """Says goodbye to all tasks: what this client's sessions have there goes, but for what lies
         in named containers. Sessions on it cannot be run any more.
@@ -284,6 +320,7 @@ class Cluster:
         with self._lock:
             self._tasks[task.name] = task
             self._reasons.pop(task.name, None)
+            self._joined.notify_all()
 
     def _leaving(self, peer: str, message: dict[str, Any]) -> None:
         known = self._known.get(peer)

@@ -59,6 +59,8 @@ class ClusterSession:
         self.plan_numbers = itertools.count()
         #: The tasks that have something of this session.
         self.used: set[str] = set()
+        #: Those that had something and were lost: it is gone.
+        self.lost_tasks: set[str] = set()
         #: Its steps on their way, by their numbers.
         self.steps: dict[int, ClusterStep] = {}
         #: Those that run one operation at a time.
@@ -136,7 +138,9 @@ class ClusterSession:
             if task in step.tasks:
                 step.lost(task, UnavailableError(f"{task} is lost: {error}"))
         self._drops.pop(task, None)
-        self.used.discard(task)
+        if task in self.used:
+            self.lost_tasks.add(task)
+            self.used.discard(task)
         session = self._session()
         if session is not None:
             planner = session.planner

@@ -61,10 +61,12 @@ class Remote(Protocol):
     Attributes:
         task: The task that this process is in the session, such as "/job:client/replica:0/task:0".
         devices: The devices of the other tasks.
+        lost_tasks: Those that had something of the session and were lost.
     """
 
     task: str
     devices: Sequence[Device]
+    lost_tasks: set[str]
 
     def back_ends(self, own: Mapping[str, BackEnd]) -> dict[str, BackEnd]:
         """Returns code back ends that run programs of several tasks one operation at a time."""
@@ -115,6 +117,13 @@ class Target(Protocol):
 
     def reset(self, names: Iterable[str] | None = None) -> None:
         """Drops the values in the named containers of its tasks, in all of them for None."""
+
+    def wait_for(self, devices: Iterable[str], timeout_s: float) -> None:
+        """Waits until the tasks are well that were lost or hang and that some devices belong to.
+
+        Raises:
+            DeadlineExceededError: if they are not well in time.
+        """
 
 
 def target_of(target: Any, engine: Engine) -> Target:

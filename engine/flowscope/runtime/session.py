@@ -489,6 +489,11 @@ class Session(Controls):
         return "" if self.cluster is None else self.cluster.target
 
     @property
+    def lost_tasks(self) -> frozenset[str]:
+        """The tasks of its cluster that had values of the session and were lost since it began."""
+        return frozenset() if self._remote is None else frozenset(self._remote.lost_tasks)
+
+    @property
     def graph_def(self) -> GraphDef:
         """The graph as data."""
         return self.graph.as_graph_def()

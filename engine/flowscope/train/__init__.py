@@ -51,6 +51,13 @@ from flowscope.train.meta_graph import (
 )
 from flowscope.train.meta_graph_import import import_meta_graph
 from flowscope.train.momentum import MomentumOptimizer
+from flowscope.train.monitored_session import (
+    ChiefSessionCreator,
+    MonitoredSession,
+    MonitoredTrainingSession,
+    SessionCreator,
+    WorkerSessionCreator,
+)
 from flowscope.train.moving_averages import ExponentialMovingAverage
 from flowscope.train.object_checkpoint import Checkpoint
 from flowscope.train.optimizer import Optimizer
@@ -59,6 +66,7 @@ from flowscope.train.restore_report import RestoreReport
 from flowscope.train.rmsprop import RMSPropOptimizer
 from flowscope.train.saver import Saver, restore_report
 from flowscope.train.saver_ops import SaverDef
+from flowscope.train.scaffold import Scaffold
 from flowscope.train.schedules import (
     cosine_decay,
     cosine_decay_restarts,
@@ -72,6 +80,7 @@ from flowscope.train.schedules import (
     polynomial_decay,
 )
 from flowscope.train.server import Server
+from flowscope.train.session_manager import SessionManager
 from flowscope.train.warm_start import VocabInfo, init_from_checkpoint, warm_start
 
 __all__ = [
@@ -83,12 +92,15 @@ __all__ = [
     "CheckpointManager",
     "CheckpointReader",
     "CheckpointState",
+    "ChiefSessionCreator",
     "ClusterSpec",
     "ExponentialMovingAverage",
     "FtrlOptimizer",
     "GradientDescentOptimizer",
     "LBFGSOptimizer",
     "MomentumOptimizer",
+    "MonitoredSession",
+    "MonitoredTrainingSession",
     "NewCheckpointReader",
     "Optimizer",
     "ParameterReport",
@@ -98,8 +110,12 @@ __all__ = [
     "RestoreReport",
     "Saver",
     "SaverDef",
+    "Scaffold",
     "Server",
+    "SessionCreator",
+    "SessionManager",
     "VocabInfo",
+    "WorkerSessionCreator",
     "assert_global_step",
     "checkpoint_exists",
     "cosine_decay",

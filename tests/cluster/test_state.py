@@ -1,0 +1,65 @@
+"""How long a host keeps what a client's own sessions have."""
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from local_clusters import wait_until
+
+from flowscope.cluster.host import Host
+from flowscope.cluster.transport.endpoint import Endpoint
+
+SECRET = b"the secret of this cluster"
+TASK = "/job:worker/replica:0/task:0"
+CLIENT = "client:5"
+
+
+def value_of(host: Host) -> None:
+    """Gives a client's session a variable."""
+    host.container(CLIENT, 0, "").variable("v", (2,)).adopt(np.zeros(2))
+
+
+@pytest.fixture
+def client() -> Iterator[Endpoint]:
+    made = Endpoint(CLIENT, 1, SECRET)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("grace_s", [0.05, 60.0])
+def test_a_lost_client_has_a_grace(client: Endpoint, grace_s: float) -> None:
+    host = Host(TASK, SECRET, grace_s=grace_s)
+    try:
+        client.connect(TASK, host.endpoint.address, host.endpoint.incarnation)
+        client.tell(TASK, {"kind": "ping"})
+        wait_until(lambda: CLIENT in host._clients)
+        value_of(host)
+        assert host.held_bytes() == 16
+        client._peers[TASK].close()  # as if the client had been killed: no goodbye
+        wait_until(lambda: CLIENT not in host._clients)
+        wait_until(lambda: not client.is_connected(TASK))
+        if grace_s < 1:
+            wait_until(lambda: host.held_bytes() == 0)
+        else:
+            client.connect(TASK, host.endpoint.address, host.endpoint.incarnation)
+            client.tell(TASK, {"kind": "ping"})  # it has come back
+            wait_until(lambda: CLIENT in host._clients)
+            assert host.held_bytes() == 16 and host._own._timers == {}
+    finally:
+        host.close()
+    assert host.held_bytes() == 0
+    assert not [t for t in threading.enumerate() if t.name == f"values of {CLIENT}"]
+
+
+def test_a_goodbye_leaves_nothing(client: Endpoint) -> None:
+    host = Host(TASK, SECRET)
+    try:
+        client.connect(TASK, host.endpoint.address, host.endpoint.incarnation)
+        client.tell(TASK, {"kind": "ping"})
+        wait_until(lambda: CLIENT in host._clients)
+        value_of(host)
+        client.tell(TASK, {"kind": "client.leave"})
+        wait_until(lambda: host.held_bytes() == 0)
+    finally:
+        host.close()
