@@ -26,14 +26,15 @@ def worker(number: int, **told: Any) -> WorkerStatus:
         task(number), f"tcp://10.0.0.{number}:4{number}217", "5f", f"node-{number}", 47110 + number,
         (f"{task(number)}/device:CPU:0", f"{task(number)}/device:GPU:0"), "ok", "", 0.1,
         1_100_000_000, 4_000_000_000, 52_400_000, 1204, 1, 48_000_000, 1_200_000, 0.0032, 0.000041,
-        (),
+        0.000082, 1_900_000_000.0, (),
     )  # fmt: skip
     return replace(made, **told)
 
 
 CLIENT = replace(
     worker(0), task="/job:client/replica:0/task:0", worker="", host="node-0", memory_limit=None,
-    devices=("/job:client/replica:0/task:0/device:CPU:0",), clock_ahead_s=None, held_bytes=0,
+    devices=("/job:client/replica:0/task:0/device:CPU:0",), clock_ahead_s=None, round_trip_s=None,
+    bytes_per_s=None, held_bytes=0,
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from flowscope.cluster.status import (
 WORKER = WorkerStatus(
     "/job:ps/replica:0/task:1", "ps-1", "5f", "127.0.0.1", 4711,
     ("/job:ps/replica:0/task:1/device:CPU:0",), "hung", "its process is <stopped>", 2.5,
-    300_000_000, 4_000_000_000, 1_234_567, 12, 1, 5, 6, 0.001, 0.0001, (),
+    300_000_000, 4_000_000_000, 1_234_567, 12, 1, 5, 6, 0.001, 0.0001, None, None, (),
 )  # fmt: skip
 
 

@@ -53,6 +53,11 @@ class ClockOffset:
         """Takes a round trip into account."""
         self._samples.append(sample)
 
+    @property
+    def quickest_s(self) -> float | None:
+        """The seconds of the quickest round trip; None before one."""
+        return min([s.back - s.sent for s in self._samples], default=None)
+
     def best(self, now: float) -> tuple[float, float] | None:
         """Returns how far the clock is ahead, and the most that this is wrong; None before one.
 

@@ -10,7 +10,11 @@ import numpy as np
 
 from flowscope.errors import InternalError
 from flowscope.graph.devices import DeviceSpec
+from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile, Link
 from flowscope.runtime.devices import Device, Memory
+
+#: Of a device that is no CPU, before its process has told.
+_UNMEASURED = DeviceProfile(link=Link())
 
 
 class RemoteDevice(Device):
@@ -31,11 +35,21 @@ class RemoteDevice(Device):
         self.name = name
         self.incarnation = incarnation
         self._memory_limit_bytes = memory_limit_bytes
+        self._profile = CPU_PROFILE if self.device_type == "CPU" else _UNMEASURED
 
     @property
     def memory_limit_bytes(self) -> int:
         """Bytes of memory that it has; 0 where that is not known."""
         return self._memory_limit_bytes
+
+    @property
+    def profile(self) -> DeviceProfile:
+        """How quick it is, as its process has told."""
+        return self._profile
+
+    def is_like(self, profile: DeviceProfile) -> None:
+        """Takes over how quick it is."""
+        self._profile = profile
 
     def put(self, value: Any) -> Any:
         """Raises: values reach another task in steps only."""

@@ -18,6 +18,7 @@ from flowscope.cluster import failures
 from flowscope.cluster.hosted_ops import HeldValues, HostedOps, applied, keep, put_back
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.hosted_step import HostedStep
+from flowscope.cluster.links import link_runs
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import loads
 from flowscope.cluster.transport.channel import StepId
@@ -91,6 +92,7 @@ class HostedSteps:
             "op.run": self._run_op,
             "op.fetch": self._fetch_held,
             "op.apply": self._apply,
+            **link_runs(host.endpoint, host.name, lambda: host.devices),
         }
         host.endpoint.on_run = self.on_run
         host.handlers.update(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.cluster import failures
 from flowscope.cluster.devices import RemoteDevice, task_of
 from flowscope.cluster.global_order import HeldStep, executable, refused
+from flowscope.cluster.links import UNKNOWN
 from flowscope.cluster.owners import ClusterOwner
 from flowscope.cluster.step import ClusterFunction, ClusterStep, restarted
 from flowscope.errors import FailedPreconditionError, InternalError, OpError, UnavailableError
@@ -20,6 +21,7 @@ from flowscope.graph.current_step import current_step
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.variants import Variant
+from flowscope.plan.device_profile import Link
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Program, devices_of
@@ -92,6 +94,20 @@ class ClusterSession:
         if session is None:
             raise InternalError("the session of a plan is gone")
         return ClusterFunction(self, session.graph, plan, resources, is_handed_out)
+
+    def links(self) -> Callable[[str, str], Link]:
+        """Returns what tells the link between the hosts of two devices; measured where need be."""
+        links = self.cluster.watch.links
+        links.measure()
+        for device in self.devices:
+            if isinstance(device, RemoteDevice) and device.name in links.profiles:
+                device.is_like(links.profiles[device.name])
+
+        def link_of(one: str, other: str) -> Link:
+            ends = [t if (t := task_of(d)) != self.task else "" for d in (one, other)]
+            return links.between(*ends) or UNKNOWN
+
+        return link_of
 
     def state(self, handle: Any, device: str) -> Any:
         """Returns what stands here for a variable or queue of another task."""

@@ -85,6 +85,10 @@ class WorkerStatus:
     #: it was not measured.
     clock_ahead_s: float | None
     clock_error_s: float | None
+    #: What a message from the client takes there and back, and the bytes a second that go there;
+    #: None where it was not measured. Placement by cost measures both.
+    round_trip_s: float | None
+    bytes_per_s: float | None
     queues: tuple[QueueFill, ...]
     #: What its connections with other processes are: "sockets" of their own, "dask" for those over
     #: Dask's ports, or "dask and sockets"; "" where it has none.

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from flowscope.cluster.clocks import ClockOffset, ClockSample
+from flowscope.cluster.links import Links
 from flowscope.cluster.reports import clock
 from flowscope.cluster.status import ClusterStatus, Health, QueueFill, WaitStatus, WorkerStatus
 from flowscope.cluster.transport.endpoint import Endpoint
@@ -45,6 +46,10 @@ class WatchedTask(Protocol):
     @property
     def worker(self) -> str:
         """The worker's name in Dask."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where its endpoint listens."""
 
     @property
     def incarnation(self) -> int:
@@ -134,13 +139,18 @@ class _Known:
 
 
 class ClusterWatch:
-    """Asks the workers of one cluster; keeps what they said last, for those that say nothing."""
+    """Asks the workers of one cluster; keeps what they said last, for those that say nothing.
+
+    Attributes:
+        links: How quick the links of its processes are, as far as somebody has asked.
+    """
 
     def __init__(self, cluster: Watched) -> None:
         self._cluster = cluster
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], _Known] = {}
         self._begun = clock()
+        self.links = Links(cluster)
         #: What was told of workers last, and when they answered.
         self._told: dict[str, WorkerStatus] = {}
         self._heard: dict[str, float] = {}
@@ -241,6 +251,7 @@ class ClusterWatch:
         now = clock()
         state, reason = health[task.name]
         measured = known.clock.best(now)
+        link = self.links.between("", task.name)
         return WorkerStatus(
             task=task.name,
             worker=task.worker,
@@ -254,6 +265,8 @@ class ClusterWatch:
             memory_limit=task.memory_limit or None,
             clock_ahead_s=measured and measured[0],
             clock_error_s=measured and measured[1],
+            round_trip_s=2 * link.latency_s if link else known.clock.quickest_s,
+            bytes_per_s=link.bytes_per_s if link else None,
             **_reported(known.report),
         )
 
@@ -272,6 +285,8 @@ def _client(own: ClientPart) -> WorkerStatus:
         memory_limit=None,
         clock_ahead_s=None,
         clock_error_s=None,
+        round_trip_s=None,
+        bytes_per_s=None,
         **_reported(own.report),
     )
 

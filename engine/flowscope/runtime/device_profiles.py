@@ -15,24 +15,28 @@ import numpy as np
 
 from flowscope.plan.costs import PRODUCT_FLOPS_PER_S
 from flowscope.plan.device_profile import DeviceProfile, Link
-from flowscope.plan.placement.machine import Machine
+from flowscope.plan.placement.machine import Machine, at_once
 from flowscope.runtime.devices import Device
 
 _SMALL, _LARGE, _SIDE = 64, 1 << 20, 512
 
 
-def machine_of(devices: Sequence[Device], cores: int = 1) -> Machine:
+def machine_of(
+    devices: Sequence[Device], cores: int = 1, link_of: Callable[[str, str], Link] = at_once
+) -> Machine:
     """Returns the machine of some devices.
 
     Args:
         devices: The devices, best first.
         cores: How many threads a step may use.
+        link_of: Returns the link between the hosts of two devices, by the devices' names.
     """
-    profiles = [_profile(d) for d in devices]
-    return Machine([d.name for d in devices], profiles, cores)
+    profiles = [profile_of(d) for d in devices]
+    return Machine([d.name for d in devices], profiles, cores, link_of)
 
 
-def _profile(device: Device) -> DeviceProfile:
+def profile_of(device: Device) -> DeviceProfile:
+    """Returns how quick a device is; it is measured where it does not say so."""
     profile = device.profile
     if device.device_type != "CPU" and profile.link is None:
         profile = measured(device)
@@ -66,4 +70,4 @@ def _seconds(device: Device, work: Callable[[], Any]) -> float:
     return min(found)
 
 
-__all__ = ["machine_of", "measured"]
+__all__ = ["machine_of", "measured", "profile_of"]

@@ -202,7 +202,10 @@ class Planner:
         """Returns what placement by cost reckons with; steps may use so many threads."""
         from flowscope.runtime.device_profiles import machine_of  # most sessions need none
 
-        return machine_of([self._by_name[str(spec)] for spec in self._specs], cores)
+        devices = [self._by_name[str(spec)] for spec in self._specs]
+        if self._remote is None:
+            return machine_of(devices, cores)
+        return machine_of(devices, cores, self._remote.links())
 
     def unsettle(self, plan: Plan) -> None:
         """Has the operations of a plan be placed anew, where that goes by cost.

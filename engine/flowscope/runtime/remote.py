@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.errors import DTypeError, NotFoundError
 from flowscope.plan.back_ends import BackEnd, Function
+from flowscope.plan.device_profile import Link
 from flowscope.plan.plan import Plan
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
@@ -82,6 +83,9 @@ class Remote(Protocol):
             resources: What its handles stand for, in their order.
             is_handed_out: Whether its fetches go to the user.
         """
+
+    def links(self) -> Callable[[str, str], Link]:
+        """Returns what tells the link between the hosts of two devices; measured where need be."""
 
     def state(self, handle: Any, device: str) -> Any:
         """Returns what stands here for a variable or queue of another task.

@@ -34,6 +34,8 @@ export interface WorkerRow {
   readonly running: string;
   readonly sent: string;
   readonly received: string;
+  /** Bytes a second that go there from the kernel, and what a message takes there and back; "" where it was not measured. */
+  readonly link: string;
   /** So far ahead of the kernel's clock, and the most that this is wrong; "" where it was not measured. */
   readonly clock: string;
   readonly clockError: string;
@@ -120,6 +122,7 @@ export function workerRows({ workers, waits }: ClusterStatus): WorkerRow[] {
     running: worker.running > 0 ? `${worker.running} running` : "",
     sent: worker.sent_bytes === null ? "" : `${bytesText(worker.sent_bytes)} sent`,
     received: worker.received_bytes === null ? "" : `${bytesText(worker.received_bytes)} received`,
+    link: linkText(worker),
     clock: worker.clock_ahead_s === null ? "" : `${worker.clock_ahead_s < 0 ? "\u2212" : "+"}${duration(Math.abs(worker.clock_ahead_s))}`,
     clockError: worker.clock_error_s === null ? "" : `\u00b1 ${duration(worker.clock_error_s)}`,
     waits: waits.filter(({ device }) => device.startsWith(`${worker.task}/`)).map(waitRow),
@@ -131,6 +134,12 @@ function fillOf({ memory_bytes: used, memory_limit: limit }: WorkerStatus): Fill
   if (used === null || limit === null || limit <= 0) return null;
   const share = Math.min(1, used / limit);
   return { share, level: share >= FULL.critical ? "critical" : share >= FULL.high ? "high" : "well" };
+}
+
+/** "1.90 GB/s, 120 \u00b5s there and back". */
+function linkText({ bytes_per_s: speed, round_trip_s: trip }: WorkerStatus): string {
+  const parts = [...(speed === null ? [] : [`${bytesText(speed)}/s`]), ...(trip === null ? [] : [`${duration(trip)} there and back`])];
+  return parts.join(", ");
 }
 
 function memoryText({ memory_bytes: used, memory_limit: limit }: WorkerStatus): string {

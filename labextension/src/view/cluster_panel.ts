@@ -16,7 +16,7 @@ const HOW = "cluster = fs.cluster.connect(client)   # a dask.distributed Client,
 const HEADS: readonly (readonly [string, string])[] = [
   ["worker", ""], ["waits for", ""], ["memory", "of its process, and what Dask lets it use"], ["devices", "click one to see its operations alone"],
   ["steps", "that it has taken part in"], ["holds", "bytes of its variables, and elements of its queues"], ["where", "host and process"],
-  ["traffic", "bytes sent to other processes, and received"], ["clock", "so far ahead of this kernel's clock, and how wrong that can be"],
+  ["traffic", "bytes sent to other processes, and received; how quick the link to this kernel is"], ["clock", "so far ahead of this kernel's clock, and how wrong that can be"],
 ];
 
 class ClusterPanel {
@@ -115,7 +115,7 @@ class ClusterPanel {
       make("td", {}, row.steps, ...small([row.running])),
       make("td", {}, row.held, ...small(row.queues)),
       make("td", {}, row.host, ...small([row.process])),
-      make("td", {}, ...small([row.sent, row.received])),
+      make("td", {}, ...small([row.sent, row.received, row.link])),
       make("td", {}, row.clock, ...small([row.clockError])),
     ];
     return make("tr", { "data-task": row.task, "data-health": row.health }, ...cells);

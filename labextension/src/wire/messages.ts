@@ -59,6 +59,8 @@ export interface WorkerStatus {
   readonly received_bytes: number | null;
   readonly clock_ahead_s: number | null;
   readonly clock_error_s: number | null;
+  readonly round_trip_s: number | null;
+  readonly bytes_per_s: number | null;
   readonly queues: readonly QueueFill[];
   readonly transport: string;
 }

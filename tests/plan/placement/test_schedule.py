@@ -37,6 +37,30 @@ def test_between_two_accelerators_bytes_cross_the_host():
     assert found.crossing_s(1000, 1, 1) == 0.0
 
 
+def test_between_processes_bytes_take_the_link_between_their_hosts():
+    names = [f"/job:{j}/replica:0/task:0/device:{d}" for j, d in
+             [("client", "CPU:0"), ("a", "CPU:0"), ("a", "GPU:0"), ("b", "CPU:0")]]  # fmt: skip
+    hosts = {("client", "a"): 1.0, ("client", "b"): 2.0, ("a", "b"): 0.5}
+
+    def link_of(one, other):
+        ends = [name.split("/")[1].removeprefix("job:") for name in (one, other)]
+        key = tuple(ends) if tuple(ends) in hosts else tuple(ends[::-1])
+        return Link(bytes_per_s=1000.0, latency_s=hosts[key])
+
+    profiles = [FAST if "GPU" in n else DeviceProfile() for n in names]
+    found = Machine(names, profiles, 1, link_of)
+    client, a, gpu, b = found.memories
+    assert len({client, a, gpu, b}) == 4
+    assert found.crossing_s(1000, client, b) == pytest.approx(3.0)
+    assert found.crossing_s(1000, b, a) == pytest.approx(1.5), "workers send to each other directly"
+    assert found.crossing_s(1000, a, gpu) == pytest.approx(2e-3), "within a process"
+    assert found.crossing_s(1000, gpu, b) == pytest.approx(1.502)
+    schedule = Schedule(found)
+    x = value()
+    schedule.ready[x] = (0.0, gpu, 0)
+    assert schedule.starts([x], [(b, found.lanes[3])], [1.0], [1000], 0.0) == [pytest.approx(1.502)]
+
+
 def test_a_value_crosses_once_and_a_link_brings_one_after_the_other():
     schedule = Schedule(machine(["GPU:0", "CPU:0"]))
     a, b = value(), value()

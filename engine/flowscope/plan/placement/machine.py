@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from flowscope.plan.device_profile import DeviceProfile
-from flowscope.plan.memories import host_of, memory_of
+from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.memories import host_of, is_host, memory_of
+
+#: A link that takes no time.
+_NONE = Link(bytes_per_s=float("inf"), latency_s=0.0)
+
+
+def at_once(one: str, other: str) -> Link:
+    """Returns the link between two processes where it takes no time."""
+    return _NONE
 
 
 class Machine:
@@ -18,6 +26,7 @@ class Machine:
         names: Full names of the devices, best first.
         profiles: How quick each of them is.
         cores: How many threads a step may use.
+        link_of: Returns the link between the hosts of two devices that are not in one process.
 
     Attributes:
         names: As above.
@@ -27,12 +36,17 @@ class Machine:
         lanes: Per device the number of its lane; 0 is the host thread's.
         lane_count: How many lanes there are.
         limits: Bytes that each memory can take; 0 where that is not known.
-        latency_s: Per memory the seconds that a crossing from or to the host's takes at least.
-        seconds_per_byte: Per memory what each byte of such a crossing takes on top.
+        latency_s: Per memory, and memory that it goes to, the seconds that a crossing takes at
+            least.
+        seconds_per_byte: Per pair what each byte takes on top.
     """
 
     def __init__(
-        self, names: Sequence[str], profiles: Sequence[DeviceProfile], cores: int = 1
+        self,
+        names: Sequence[str],
+        profiles: Sequence[DeviceProfile],
+        cores: int = 1,
+        link_of: Callable[[str, str], Link] = at_once,
     ) -> None:
         self.names = tuple(names)
         self.types = tuple([n.rpartition("device:")[2].partition(":")[0] for n in names])
@@ -49,20 +63,33 @@ class Machine:
         self.lanes = tuple(lanes)
         self.lane_count = max(lanes) + 1
         self.limits = [0] * len(memories)
-        self.latency_s = [0.0] * len(memories)
-        self.seconds_per_byte = [0.0] * len(memories)
-        for memory, profile in zip(self.memories, self.profiles, strict=True):
+        own = [_NONE] * len(memories)
+        for name, memory, profile in zip(names, self.memories, self.profiles, strict=True):
             self.limits[memory] = max(self.limits[memory], profile.memory_bytes)
-            if memory and profile.link is not None:
-                self.latency_s[memory] = profile.link.latency_s
-                self.seconds_per_byte[memory] = 1 / profile.link.bytes_per_s
+            if not is_host(name) and profile.link is not None:
+                own[memory] = profile.link
+        ways = [[_way(a, b, own, link_of) for b in memories.items()] for a in memories.items()]
+        self.latency_s = [[sum(k.latency_s for k in way) for way in row] for row in ways]
+        self.seconds_per_byte = [[sum(1 / k.bytes_per_s for k in w) for w in row] for row in ways]
 
     def crossing_s(self, nbytes: float, source: int, target: int) -> float:
         """Returns the seconds that bytes take from one memory to another; 0 within one."""
-        if source == target:
-            return 0.0
-        latency_s = self.latency_s[source] + self.latency_s[target]
-        return latency_s + nbytes * (self.seconds_per_byte[source] + self.seconds_per_byte[target])
+        return self.latency_s[source][target] + nbytes * self.seconds_per_byte[source][target]
 
 
-__all__ = ["Machine"]
+def _way(
+    source: tuple[str, int],
+    target: tuple[str, int],
+    own: Sequence[Link],
+    link_of: Callable[[str, str], Link],
+) -> list[Link]:
+    """Returns the links between two memories: a device's, the one between hosts, a device's."""
+    if source == target:
+        return []
+    found = [own[source[1]], own[target[1]]]
+    if host_of(source[0]) != host_of(target[0]):
+        found.append(link_of(source[0], target[0]))
+    return found
+
+
+__all__ = ["Machine", "at_once"]

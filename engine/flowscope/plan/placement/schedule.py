@@ -78,10 +78,7 @@ class Schedule:
                     copied = self._copies.get((value, memory))
                     if copied is None:
                         at = max(at, inwards[memory], outwards[source], host)
-                        at += times * (
-                            latency[source] + latency[memory]
-                            + size * (per_byte[source] + per_byte[memory])
-                        )  # fmt: skip
+                        at += times * (latency[source][memory] + size * per_byte[source][memory])
                     else:
                         at = copied
                 elif by != lane and not memory and not is_one:
