@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flowscope.cluster.status import WaitStatus
 from flowscope.cluster.waits import explained, findings, joined, wait_of
 from flowscope.runtime.rendezvous import Pending
@@ -83,6 +85,17 @@ def test_a_circle_is_named_first():
         'which waits for "a:0" of worker 0 (3.0 s)',
         "worker 3 is lost (it was closed): no step waits for it",
     ]
+
+
+def test_short_waits_of_a_loop_that_runs_are_no_circle():
+    # Processes are asked one after the other: each waits at its own moment for a little while.
+    circle = [
+        waits(device(0), device(1), "b:0", 2.0),
+        waits(device(1), device(0), "a:0", 3.0),
+        waits(CLIENT, device(0), "y:0", 4.0),
+    ]
+    assert findings([replace(w, seconds=0.002) for w in circle], WELL) == ()
+    assert findings([replace(circle[0], seconds=0.002), *circle[1:]], WELL) == ()
 
 
 def test_a_device_that_waits_for_another_too_is_in_no_circle():
