@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.errors import OpError
 from flowscope.plan.device_profile import DeviceProfile, Link
 from flowscope.runtime.device_profiles import profile_of
@@ -45,10 +45,6 @@ class LinkedTask(Protocol):
     @property
     def name(self) -> str:
         """Its name."""
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where its endpoint listens."""
 
     @property
     def incarnation(self) -> int:
@@ -96,6 +92,9 @@ class Linked(Protocol):
     @property
     def tasks(self) -> Sequence[LinkedTask]:
         """The tasks that there are now."""
+
+    def ways(self, task: str) -> tuple[Address, str | None]:
+        """Returns where a task is reached, and where if not there."""
 
 
 class Links:
@@ -150,8 +149,8 @@ class Links:
             is_known = any(device.startswith(f"{task.name}/") for device in self.profiles)
             if ("", task.name) not in self._found or (is_known and not unknown):
                 continue
-            told = [[p.name, list(p.address), p.incarnation] for p in unknown]
             try:
+                told = [[p.name, p.incarnation, *self._cluster.ways(p.name)] for p in unknown]
                 run = endpoint.start_run(task.name, {"kind": "link.measure", "peers": told}, [])
             except OpError:  # it is asked again next time
                 continue
@@ -187,10 +186,11 @@ def link_runs(
 
     def measure(peer: str, header: dict[str, Any], values: list[Any]) -> Any:
         links = []
-        for name, address, incarnation in header["peers"]:
+        for name, incarnation, way, instead in header["peers"]:
             try:
                 if own < name:
-                    endpoint.connect(name, (address[0], address[1]), incarnation)
+                    address: Address = way if isinstance(way, str) else (way[0], way[1])
+                    endpoint.connect(name, address, incarnation, instead=instead)
                 found = measured(endpoint, name)
             except (OpError, OSError):  # what is not known is not told
                 continue

@@ -12,7 +12,7 @@ from flowscope.cluster.clocks import ClockOffset, ClockSample
 from flowscope.cluster.links import Links
 from flowscope.cluster.reports import clock
 from flowscope.cluster.status import ClusterStatus, Health, QueueFill, WaitStatus, WorkerStatus
-from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.waits import findings, joined, wait_of
 from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
@@ -46,10 +46,6 @@ class WatchedTask(Protocol):
     @property
     def worker(self) -> str:
         """The worker's name in Dask."""
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where its endpoint listens."""
 
     @property
     def incarnation(self) -> int:
@@ -111,6 +107,9 @@ class Watched(Protocol):
     @property
     def lost_tasks(self) -> Mapping[str, str]:
         """The tasks that were lost and have not come back, and why."""
+
+    def ways(self, task: str) -> tuple[Address, str | None]:
+        """Returns where a worker is reached, and where if not there."""
 
     def health(self, task: str) -> tuple[Health, str]:
         """Returns how a worker is, and why."""
