@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flowscope.cluster.transport.endpoint import Address, Endpoint
+from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.peers import Address
 from flowscope.errors import OpError
 from flowscope.plan.device_profile import DeviceProfile, Link
 from flowscope.runtime.device_profiles import profile_of

@@ -12,7 +12,8 @@ from flowscope.cluster.clocks import ClockOffset, ClockSample
 from flowscope.cluster.links import Links
 from flowscope.cluster.reports import clock
 from flowscope.cluster.status import ClusterStatus, Health, QueueFill, WaitStatus, WorkerStatus
-from flowscope.cluster.transport.endpoint import Address, Endpoint
+from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.transport.peers import Address
 from flowscope.cluster.waits import findings, joined, wait_of
 from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
