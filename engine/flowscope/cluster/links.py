@@ -23,8 +23,6 @@ from flowscope.plan.device_profile import DeviceProfile, Link
 from flowscope.runtime.device_profiles import profile_of
 from flowscope.runtime.devices import Device
 
-#: What is reckoned with for processes that do not answer: two processes of one machine.
-UNKNOWN = Link(bytes_per_s=1.9e9, latency_s=50e-6)
 #: Round trips; the quickest counts.
 _TRIPS = 5
 #: What is sent, one after the other, until one takes long enough. The first opens the connection.
@@ -50,6 +48,11 @@ class LinkedTask(Protocol):
     @property
     def incarnation(self) -> int:
         """Which life of it this is."""
+
+
+def unknown() -> Link:
+    """Returns what is reckoned with for processes that do not answer: two of one machine."""
+    return Link(bytes_per_s=1.9e9, latency_s=50e-6)
 
 
 def measured(endpoint: Endpoint, peer: str) -> Link:
@@ -209,4 +212,4 @@ def _told(device: Device) -> list[Any]:
     return [device.name, profile.speed, profile.call_s, told, profile.memory_bytes]
 
 
-__all__ = ["UNKNOWN", "Links", "link_runs", "measured"]
+__all__ = ["Links", "link_runs", "measured", "unknown"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.cluster import failures
 from flowscope.cluster.devices import RemoteDevice, task_of
 from flowscope.cluster.global_order import HeldStep, executable, refused
-from flowscope.cluster.links import UNKNOWN
+from flowscope.cluster.links import unknown
 from flowscope.cluster.owners import ClusterOwner
 from flowscope.cluster.step import ClusterFunction, ClusterStep, restarted
 from flowscope.errors import FailedPreconditionError, InternalError, OpError, UnavailableError
@@ -105,7 +105,7 @@ class ClusterSession:
 
         def link_of(one: str, other: str) -> Link:
             ends = [t if (t := task_of(d)) != self.task else "" for d in (one, other)]
-            return links.between(*ends) or UNKNOWN
+            return links.between(*ends) or unknown()
 
         return link_of
 

@@ -7,13 +7,10 @@ from collections.abc import Callable, Sequence
 from flowscope.plan.device_profile import DeviceProfile, Link
 from flowscope.plan.memories import host_of, is_host, memory_of
 
-#: A link that takes no time.
-_NONE = Link(bytes_per_s=float("inf"), latency_s=0.0)
-
 
 def at_once(one: str, other: str) -> Link:
     """Returns the link between two processes where it takes no time."""
-    return _NONE
+    return Link(bytes_per_s=float("inf"), latency_s=0.0)
 
 
 class Machine:
@@ -63,7 +60,7 @@ class Machine:
         self.lanes = tuple(lanes)
         self.lane_count = max(lanes) + 1
         self.limits = [0] * len(memories)
-        own = [_NONE] * len(memories)
+        own = [at_once("", "")] * len(memories)
         for name, memory, profile in zip(names, self.memories, self.profiles, strict=True):
             self.limits[memory] = max(self.limits[memory], profile.memory_bytes)
             if not is_host(name) and profile.link is not None:
