@@ -38,7 +38,7 @@ from flowscope.plan.kernels import inlined_template
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
-from flowscope.runtime.remote import asked
+from flowscope.runtime.remote import RemoteValue, asked
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger
@@ -85,6 +85,8 @@ class Found:
 def is_finite(array: Any) -> bool:
     """Whether all elements of an array are finite."""
     if type(array) is not np.ndarray:
+        if isinstance(array, RemoteValue):
+            return bool(array.apply(is_finite))
         return not (isinstance(array, np.inexact) and not np.isfinite(array))
     kind = array.dtype.char
     if kind in "fd":
