@@ -13,6 +13,7 @@ from flowscope.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     UnavailableError,
+    UnimplementedError,
 )
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -276,3 +277,27 @@ def test_a_program_with_a_queue_on_a_worker_says_that_it_is_not_stepped(cluster)
         sess.debug.break_before(got)
         with pytest.raises(InvalidArgumentError, match="queues, locks or primitives"):
             sess.run(got)
+
+
+def test_recording_is_refused(cluster):
+    with on(0):
+        v = fs.Variable(1.0)
+    with fs.Session(cluster) as sess:
+        sess.run(v.initializer)
+        with pytest.raises(UnimplementedError, match="session of this process"):
+            sess.debug.record(v)
+        assert sess.run(v.assign_add(1.0)) == 2.0, "nothing was begun"
+
+
+def test_steps_of_threads_that_are_slowed_do_not_mix_their_values(cluster):
+    """Each takes numbers for its values while the other one does."""
+    rows = fs.placeholder(fs.float32, [4, 2])
+    with on(0):
+        parts = fs.split(rows, 4, name="parts")
+    with on(1):
+        both = fs.add_n(fs.unstack(fs.concat(parts, 0)))
+    with fs.Session(cluster) as sess, ThreadPoolExecutor(4) as threads:
+        sess.debug.break_after(both.op, step=1 << 40)
+        feeds = [np.full((4, 2), i, np.float32) for i in range(40)]
+        found = list(threads.map(lambda feed: sess.run(both, {rows: feed}), feeds))
+    assert [f.tolist() for f in found] == [[4.0 * i] * 2 for i in range(40)]

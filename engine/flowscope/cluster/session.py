@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,7 +69,8 @@ class ClusterSession:
         #: Those that run one operation at a time.
         self.held_steps: set[HeldStep] = set()
         #: The numbers of values on tasks, from what nobody needs any more, by the tasks.
-        self._value_numbers = itertools.count()
+        self._next_number = 0
+        self._numbering = threading.Lock()
         self._drops: dict[str, deque[int]] = {}
         self._session = weakref.ref(session)
         session.gate.follower = self._follow
@@ -205,8 +207,10 @@ class ClusterSession:
 
     def take_numbers(self, count: int) -> int:
         """Returns the first of so many numbers for values."""
-        numbers = [next(self._value_numbers) for _ in range(count)]
-        return numbers[0] if numbers else 0
+        with self._numbering:
+            first = self._next_number
+            self._next_number += count
+            return first
 
     def drops(self, task: str) -> deque[int]:
         """Returns the numbers of values of a task that nobody needs any more."""

@@ -16,7 +16,7 @@ from flowscope.debug.stops import Debugged, Stop, tensor_of
 from flowscope.debug.targets import Places, Standing, target
 from flowscope.debug.variables import Variables, variables
 from flowscope.debug.watchpoints import FlagTest, Watchpoint
-from flowscope.errors import FailedPreconditionError, InvalidArgumentError
+from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.current_step import current_thread
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
@@ -282,10 +282,16 @@ class Debugger:
         Raises:
             InvalidArgumentError: if `max_bytes` is not positive.
             FailedPreconditionError: in a replay.
+            UnimplementedError: for a session of a cluster.
         """
         if isinstance(self._session, Replayer):
             raise FailedPreconditionError(
                 "a replay is computed from what was recorded: record in its session"
+            )
+        if self._session.cluster is not None:
+            raise UnimplementedError(
+                "steps over a cluster are not recorded: the variables of its workers would have to "
+                "be kept there. Record the same program in a session of this process"
             )
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes <= 0:
             raise InvalidArgumentError(f"expected bytes above 0 as max_bytes, got {max_bytes!r}")
