@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live import schema
+from flowscope.live import history, schema
 from flowscope.live.bus import Feed
 from flowscope.live.tables import columns_of
 from flowscope.live.wire import message_from, to_json, to_wire
 
 pytestmark = pytest.mark.usefixtures("graph")
-PATIENCE_S = 10
+PATIENCE_S = 60
 WISH = {
     "op": None, "scope": None, "op_type": None, "line": None, "cell": None, "file": None,
     "is_after": False, "when": "", "iteration": None, "step": None, "hits": 1,
@@ -60,7 +60,8 @@ class View:
 
 
 @pytest.fixture(params=["compiled", "op", "tokens"])
-def program(request):
+def program(request, monkeypatch):
+    monkeypatch.setattr(history, "_PATIENCE_S", PATIENCE_S)  # replies tell where a step stands
     x = fs.placeholder(fs.float32, [3], name="x")
     b = fs.exp(fs.sin(x, name="a"), name="b")
     y = fs.reduce_sum(b * 2.0, name="y")
