@@ -48,9 +48,9 @@ def test_two_steps_fill_two_devices_and_one_window_shows_both(session):
     assert first.begin < second.end and second.begin < first.end
     recording = recorder.recording(first.number)
     (own,) = [s for s in recording.steps if s.number == first.number]
-    seen = window(recording, own, own.begin, own.end, 1000).columns
-    names = {recording.nodes[n].name for n in np.unique(seen["node"]) if n >= 0}
+    seen = window(recording, own, own.begin, own.end, 1000)
+    names = {recording.nodes[n].name for n in seen.nodes}
     assert names >= {"z0", "z1"}
-    lanes = [recording.lanes[i] for i in np.unique(seen["lane"])]
+    lanes = [recording.lanes[i] for i in np.unique(seen.columns["lane"])]
     devices = {lane.name.partition(" (")[0][-5:] for lane in lanes if lane.kind == "device"}
     assert {"GPU:0", "GPU:1"} <= devices
