@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,9 +43,12 @@ class DaskPorts:
     def lead_to(self, endpoint: Endpoint, protocol: str = "tcp") -> str:
         """Returns an address of Dask's by which an endpoint is reached."""
         endpoint.dial = self.streams.dial
+        reached = weakref.ref(endpoint)  # Dask keeps handlers for as long as the process lives
 
         async def take(comm: Any) -> Status:
-            return await self.streams.serve(comm, endpoint.take)
+            found = reached()
+            assert found is not None
+            return await self.streams.serve(comm, found.take)
 
         return self.serve({STREAM: take}, protocol)
 
