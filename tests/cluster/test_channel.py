@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from own_threads import own_threads
 from process_channels import (
     RECEIVER,
     SENDER,
@@ -201,7 +202,7 @@ def test_iterations_go_by_tags_between_processes(channels):
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_many_aborted_steps_leave_nothing(ends, count):
     one, other = ends
-    before = threading.active_count()
+    before = own_threads()
     for n in range(count):
         step = StepId(3, n)
         sender = one.open_step(step, TABLE)
@@ -224,4 +225,4 @@ def test_many_aborted_steps_leave_nothing(ends, count):
     assert not one._steps.boxes and len(other._steps.boxes) == 1
     assert one._steps.kept == other._steps.kept == 0 and b._unread_bytes == 0
     assert len(one.open_steps()) == len(other.open_steps()) == 1
-    assert threading.active_count() <= before + 6  # pollers and flushers, begun when needed
+    assert own_threads() <= before + 6  # pollers and flushers, begun when needed

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from dask_ports import DaskPorts, dask_ports
 from local_clusters import wait_until
+from own_threads import own_threads
 from process_channels import RECEIVER, SENDER, FreeGate, by_device, until
 
 import flowscope as fs
@@ -146,10 +147,10 @@ def test_nothing_is_left_of_connections_that_have_ended(
         until(lambda: not other.is_connected(SENDER))
     ports.streams.close()
     until(lambda: not ports.streams._running)
-    before = threading.active_count()
+    before = own_threads()
     one.connect(RECEIVER, address, 1)
     one.disconnect(RECEIVER)
-    until(lambda: threading.active_count() <= before)
+    until(lambda: own_threads() <= before)
 
 
 class Told:

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 from local_clusters import wait_until
+from own_threads import own_threads
 from process_channels import FreeGate
 
 from flowscope.cluster.transport.channel import KeyTable, StepId
@@ -243,14 +244,14 @@ def test_a_goodbye_is_no_loss(pair):
 
 
 def test_nothing_is_left_of_closed_endpoints(endpoints):
-    before = threading.active_count()
+    before = own_threads()
     a, b = endpoints(A), endpoints(B)
     a.connect(B, b.address, 1)
     b.on_run = lambda peer, header, values: (header, values)
     a.start_run(B, {}, VALUES).wait(FreeGate())
     a.close()
     b.close()
-    assert threading.active_count() == before
+    assert own_threads() == before
 
 
 def test_what_goes_there_and_back_is_counted(pair):

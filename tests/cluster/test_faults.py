@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from local_clusters import wait_until
+from own_threads import own_threads
 from random_kills import kill_at_random
 
 import flowscope as fs
@@ -233,10 +234,10 @@ def test_nothing_stays_behind(cluster: fs.cluster.Cluster, graph: fs.Graph) -> N
     with fs.Session(cluster) as session:
         for _ in range(20):
             fail()
-        before = threading.active_count()
+        before = own_threads()
         for _ in range(200):
             fail()
-        assert threading.active_count() <= before
+        assert own_threads() <= before
         assert cluster.endpoint.open_steps() == []
         assert running(cluster, *TASKS) == 0
         assert session.run(result, {index: 0}) == 20000.0

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from own_threads import own_threads
 
 import flowscope as fs
 from flowscope.runtime.mutex_state import MutexState
@@ -253,11 +254,11 @@ def test_what_it_says_of_itself(two: Answers) -> None:
 
 def test_ten_thousand_wait_without_threads() -> None:
     queue = Answers(QueueState("q", 1, (fs.float32,), None))
-    before = threading.active_count()
+    before = own_threads()
     for i in range(10_000):
         queue.take(str(i))
     assert queue.queue.waiting == (0, 10_000)
-    assert threading.active_count() == before
+    assert own_threads() == before
     for i in range(10_000):
         queue.put("", i)
     taken = [(n, r) for n, r in queue.news() if n]
