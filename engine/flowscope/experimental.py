@@ -1,4 +1,5 @@
-"""Element types of a few bits, under TensorFlow's names: to keep and to cast; lossy transfers."""
+"""Element types of a few bits, under TensorFlow's names, to keep and to cast; lossy transfers; and
+reductions over devices."""
 
 import typing as _typing
 
@@ -13,6 +14,9 @@ from flowscope.graph.dtypes import (
     int4 as int4,
     uint2 as uint2,
     uint4 as uint4,
+)
+from flowscope.ops.array.all_reduce import (
+    build_shuffle_all_reduce as build_shuffle_all_reduce,
 )
 from flowscope.ops.core.lossy_transfers import lossy_transfer as lossy_transfer
 

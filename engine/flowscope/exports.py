@@ -343,6 +343,7 @@ LAZY_PARTS = {
 #: Modules that fill registries of lower floors, see `flowscope.graph.providers`.
 REGISTRIES = {
     "debuggers": "flowscope.debug",
+    "cluster_connectors": "flowscope.cluster.connecting",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",

@@ -498,6 +498,7 @@ OP_TYPES = {
 #: Modules that fill registries.
 REGISTRIES = {
     "debuggers": "flowscope.debug",
+    "cluster_connectors": "flowscope.cluster.connecting",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",

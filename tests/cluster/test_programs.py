@@ -1,5 +1,6 @@
 """Programs on random tasks of a cluster give what they give on one device, to the last bit."""
 
+import itertools
 import random
 
 import numpy as np
@@ -8,6 +9,7 @@ from cluster_hosts import hosts_apart, hosts_here, on, worker
 from random_programs import Program, outcome, same, shown
 
 import flowscope as fs
+from flowscope.ops.core.send_recv import Transfer
 
 MODES = ["compiled", "op", "tokens"]
 DEVICES = [
@@ -153,3 +155,29 @@ def test_a_condition_and_its_body_are_on_different_workers(graph, cluster, windo
     loop = fs.while_loop(goes_on, body, starts, parallel_iterations=window)
     with fs.Session(cluster) as sess:
         assert sess.run(loop) == (100, 100.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_all_reduce_over_three_workers_gives_each_of_them_the_sum(graph, cluster, mode):
+    draw = np.random.default_rng(3)
+    values = [draw.standard_normal((7, 5)).astype(np.float32) for _ in DEVICES[1:]]
+    tensors, feeds = [], {}
+    for device, value in zip(DEVICES[1:], values, strict=True):
+        with fs.device(device):
+            x = fs.placeholder(fs.float32, value.shape)
+            tensors.append(fs.square(x))
+            feeds[x] = value
+    results = fs.experimental.build_shuffle_all_reduce(tensors, DEVICES[1:], fs.add_n)
+    config = fs.ConfigProto(mode=mode, allow_soft_placement=True)
+    with fs.Session(config=config) as here, fs.Session(cluster, config=config) as there:
+        want = here.run(fs.add_n(tensors), feeds)
+        for found in there.run(results, feeds):
+            assert found.tobytes() == want.tobytes()
+        nodes = there.plan(results, list(feeds)).program.walk()
+        pairs = [
+            (node.op.send_device, node.op.recv_device)
+            for node in nodes
+            if isinstance(node.op, Transfer)
+        ]
+    among = [(a, b) for a, b in pairs if a in DEVICES[1:] and b in DEVICES[1:]]
+    assert sorted(among) == sorted(2 * list(itertools.permutations(DEVICES[1:], 2)))

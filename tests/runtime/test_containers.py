@@ -85,6 +85,8 @@ def test_reset_checks_its_arguments():
     with pytest.raises(TypeError, match="list of containers' names, got 'a'"):
         fs.Session.reset("", "a")
     with pytest.raises(fs.errors.NotFoundError, match="expected target"):
+        fs.Session.reset("there")
+    with pytest.raises(fs.errors.InvalidArgumentError, match='address as "host:port"'):
         fs.Session.reset("grpc://there")
 
 

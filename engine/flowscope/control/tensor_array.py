@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from flowscope.control import array_ops as ops
@@ -14,6 +16,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, as_dtype, int32, int64, variant
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.scopes import device
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, merge_dims
 from flowscope.ops.array.arrays import range as range_of, shape
 from flowscope.ops.core.build import apply, apply_many
@@ -43,7 +46,8 @@ class TensorArray(Composite):
         infer_shape: Whether all tensors have one shape: that of the first that is written, where
             `element_shape` does not say it.
         element_shape: Shape of the tensors, as far as it is known.
-        colocate_with_first_write_call: True or False: an array lies where it is used.
+        colocate_with_first_write_call: Whether the array lies where the tensor is made that is
+            written first, and the `fs.device` that is open here does not count. If not, it does.
         name: Name of the operation that makes it.
 
     Attributes:
@@ -69,7 +73,6 @@ class TensorArray(Composite):
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        del colocate_with_first_write_call
         if handle is not None:
             said = {"size": size, "tensor_array_name": tensor_array_name}
             said |= {"dynamic_size": dynamic_size, "clear_after_read": clear_after_read}
@@ -80,6 +83,7 @@ class TensorArray(Composite):
         self._grows = bool(dynamic_size)
         self._infer = bool(infer_shape)
         self._clears = clear_after_read is None or bool(clear_after_read)
+        self._colocates = bool(colocate_with_first_write_call)
         #: The number of indices, where it is known and stays.
         self._count: int | None = None
         #: For an array of cotangents: the array whose elements' cotangents it has.
@@ -97,7 +101,8 @@ class TensorArray(Composite):
         full = graph.unique_name(name, mark_as_used=False)
         op = ops.NewArray(self._dtype, self._dims, self._grows, self._infer, self._clears, full)
         size = convert_to_tensor(size)
-        flow = apply(op, size, name=name)
+        with device(None) if self._colocates else nullcontext():
+            flow = apply(op, size, name=name)
         known = get_static_value(size)
         self._count = None if known is None or self._grows else int(known)
         return flow
@@ -144,6 +149,7 @@ class TensorArray(Composite):
             flow=tensor,
             infer_shape=self._infer,
             element_shape=self._dims,
+            colocate_with_first_write_call=self._colocates,
         )
         made._count, made._source = self._count, self._source
         return made
@@ -197,8 +203,18 @@ class TensorArray(Composite):
         value = convert_to_tensor(value, self._dtype)
         op = ops.WriteArray(self._adds, self._infer)
         inputs = self.flow, convert_to_tensor(index), value
-        flow = apply(op, *inputs, name=name or "TensorArrayWrite")
+        with self._beside(value):
+            flow = apply(op, *inputs, name=name or "TensorArrayWrite")
         return self._after(flow, value.spec.shape)
+
+    @contextmanager
+    def _beside(self, value: Tensor) -> Iterator[None]:
+        """Has a write ask for the device that the value's operation asks for, if for any."""
+        if not self._colocates:
+            yield
+            return
+        with device(None), device(value.op.device):
+            yield
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """Returns the tensor at `index`: zeros where none was written and its shape is known."""
@@ -241,7 +257,8 @@ class TensorArray(Composite):
         value = convert_to_tensor(value, self._dtype)
         indices = convert_to_tensor(indices, preferred_dtype=int32)
         op = ops.ScatterArray(self._adds, self._infer)
-        flow = apply(op, self.flow, indices, value, name=name or "TensorArrayScatter")
+        with self._beside(value):
+            flow = apply(op, self.flow, indices, value, name=name or "TensorArrayScatter")
         dims = value.spec.shape
         return self._after(flow, None if dims is None else dims[1:])
 
@@ -264,7 +281,8 @@ class TensorArray(Composite):
         value = convert_to_tensor(value, self._dtype)
         lengths = cast(convert_to_tensor(lengths), int64)
         op = ops.SplitArray(self._adds, self._infer)
-        flow = apply(op, self.flow, value, lengths, name=name or "TensorArraySplit")
+        with self._beside(value):
+            flow = apply(op, self.flow, value, lengths, name=name or "TensorArraySplit")
         dims = value.spec.shape
         known = get_static_value(lengths)
         sizes = set() if known is None else set(known.tolist())
