@@ -1,8 +1,10 @@
 """Placement on devices of one kind: wishes, colocation, and errors that name who disagrees."""
 
+import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.control.matmul_ops import SumOfProducts
 from flowscope.plan.placement.makers import Makers
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -198,16 +200,79 @@ def test_what_touches_a_variable_in_a_body_goes_where_it_is():
     assert [n.device[-1] for n in found] == ["2"]
 
 
-def test_wishes_that_one_variable_contradicts_are_named_with_it():
+def test_who_touches_a_variable_follows_its_handle():
     with fs.device("/cpu:2"):
         v = fs.Variable(1.0, name="v")
     write = v.assign_add(1.0, name="write")
     write.op.device = "/device:CPU:1"
+    _, program = placed(write)
+    (node,) = [n for n in program.walk() if n.name == "write"]
+    assert node.device.endswith("CPU:2")
+    assert node.reason == (
+        'asked for /device:CPU:1, but shares a device with "v", which asked for /device:CPU:2'
+    )
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_who_touches_a_queue_follows_it(mode):
+    with fs.device("/cpu:1"):
+        queue = fs.FIFOQueue(3, fs.float32, [[]], name="queue")
+    with fs.device("/cpu:2"):
+        put, got = queue.enqueue(5.0), queue.dequeue()
+    with fs.Session(config=fs.ConfigProto(device_count={"CPU": 3}, mode=mode)) as sess:
+        sess.run(put)
+        assert sess.run(got) == 5.0
+        for fetch in (put, got):
+            nodes = [n for n in sess.plan(fetch).program.walk() if "ueue" in n.op.type]
+            assert len(nodes) == 2 and {n.device[-1] for n in nodes} == {"1"}
+
+
+def test_of_those_that_touch_one_queue_the_first_leads():
+    queue = fs.FIFOQueue(3, fs.float32, [[]], name="queue")
+    with fs.device("/cpu:1"):
+        put = queue.enqueue(5.0, name="put")
+    with fs.device("/cpu:2"), fs.control_dependencies([put]):
+        got = queue.dequeue(name="got")
+    _, program = placed(got)
+    nodes = [n for n in program.walk() if "ueue" in n.op.type]
+    assert len(nodes) == 3 and {n.device[-1] for n in nodes} == {"1"}
+
+
+def test_what_is_not_there_is_refused_where_it_could_follow():
+    with fs.device("/cpu:1"):
+        queue = fs.FIFOQueue(3, fs.float32, [[]], name="queue")
+    with fs.device("/cpu:7"):
+        got = queue.dequeue()
+    with pytest.raises(fs.errors.InvalidArgumentError, match="no device fits '/device:CPU:7'"):
+        placed(got)
+
+
+def test_what_was_colocated_with_two_variables_is_named_with_them():
+    with fs.device("/cpu:1"):
+        v = fs.Variable(1.0, name="v")
+    with fs.device("/cpu:2"):
+        w = fs.Variable(2.0, name="w")
+    with fs.colocate_with(v), fs.colocate_with(w):
+        y = fs.add(v, w, name="y")
+    assert y.op.colocation_groups() == [b"loc:@v", b"loc:@w"]
     with pytest.raises(fs.errors.InvalidArgumentError) as e:
-        placed(write)
-    assert '"v" asks for /device:CPU:2' in str(e.value)
-    assert '"write" asks for /device:CPU:1' in str(e.value)
-    assert 'both touch variable "v"' in str(e.value)
+        placed(y)
+    assert '"v" asks for /device:CPU:1' in str(e.value)
+    assert '"w" asks for /device:CPU:2' in str(e.value)
+    assert "were colocated" in str(e.value)
+
+
+@pytest.mark.parametrize("read", [fs.identity, lambda v: v.read_value()])
+def test_variables_are_read_where_they_lie_also_beside_another_one(read):
+    with fs.device("/cpu:1"):
+        v = fs.Variable(1.0, name="v")
+    with fs.device("/cpu:2"):
+        w = fs.Variable(2.0, name="w")
+    with fs.colocate_with(w):
+        y = fs.add(read(v), w, name="y")
+    assert y.op.colocation_groups() == [b"loc:@w"]
+    devices, _ = placed(y)
+    assert devices["y"] == "2" and devices["v/read_1"] == "1"
 
 
 def test_kernels_that_one_variable_contradicts_are_named_with_it(monkeypatch):
@@ -243,8 +308,58 @@ def test_what_touches_one_array_shares_a_device_through_a_loop(mode):
         program = sess.plan(y).program
         assert sess.run(y).tolist() == [0, 1, 4]
     kinds = {n.op.type: n.device[-1] for n in program.walk() if "Array" in n.op.type}
-    assert set(kinds.values()) == {"1"} and len(kinds) == 3
+    assert set(kinds.values()) == {"2"} and len(kinds) == 3
     assert walked(program)["squared"].device[-1] == "2"
+
+
+@pytest.mark.parametrize(("colocate", "found"), [(True, "1"), (False, "2")])
+def test_an_array_lies_where_the_first_value_is_made(colocate, found):
+    x = fs.placeholder_with_default(1.0, [])
+    with fs.device("/cpu:2"):
+        array = fs.TensorArray(fs.float32, 3, colocate_with_first_write_call=colocate)
+        y = fs.exp(x)
+    with fs.device("/cpu:1"):
+        array = array.write(0, fs.sin(x))
+    with fs.device("/cpu:0"):
+        array = array.write(1, y).write(2, x)
+        stacked = array.stack(name="stacked")
+    assert array.flow.op.device == ("" if colocate else "/device:CPU:0")
+    _, program = placed(stacked)
+    kinds = [n.device[-1] for n in program.walk() if "Array" in n.op.type]
+    assert kinds == 5 * [found]
+
+
+def rnn(train_on):
+    """A recurrent network on one device, trained under another one."""
+    fs.set_random_seed(4)
+    x = fs.placeholder(fs.float32, [2, 5, 3], name="x")
+    with fs.device("/cpu:1"):
+        cell = fs.nn.rnn_cell.BasicLSTMCell(4)
+        y, _ = fs.nn.dynamic_rnn(cell, x, dtype=fs.float32)
+    with fs.device(train_on):
+        loss = fs.reduce_mean(fs.square(y))
+        return x, [loss, *fs.gradients(loss, [x, *fs.trainable_variables()])]
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("split", ["always", "never"])
+def test_gradients_of_a_loop_may_ask_for_another_device(mode, split):
+    feed = np.linspace(-1, 1, 30, dtype=np.float32).reshape(2, 5, 3)
+    config = fs.ConfigProto(device_count={"CPU": 3}, mode=mode, split_partitions=split)
+    found = []
+    for train_on in ("/cpu:1", "/cpu:2"):
+        with fs.Graph().as_default():
+            x, fetches = rnn(train_on)
+            with fs.Session(config=config) as sess:
+                sess.run(fs.global_variables_initializer())
+                found.append(sess.run(fetches, {x: feed}))
+                program = sess.plan(fetches, [x]).program
+        assert any(isinstance(n.op, SumOfProducts) for n in program.walk()) == (
+            train_on == "/cpu:1"
+        )
+        assert any(n.device[-1] == train_on[-1] for n in program.walk())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-7)
 
 
 def test_a_list_that_a_loop_keeps_lives_with_what_it_keeps():

@@ -124,8 +124,8 @@ def test_impossible_moves_are_refused_with_what_forbids_them(session):
     session.run(w.initializer)
     session.run(up)
     found = session.predict_move(up.op, "/cpu:2", up)
-    assert 'both touch variable "w"' in found.refused and found.after_s is None
-    with pytest.raises(fs.errors.InvalidArgumentError, match='both touch variable "w"'):
+    assert 'shares a device with "w"' in found.refused and found.after_s is None
+    with pytest.raises(fs.errors.InvalidArgumentError, match='shares a device with "w"'):
         session.move(up.op, "/cpu:2")
     assert up.op.device == "/device:CPU:1"
     assert session.run(up) == 3

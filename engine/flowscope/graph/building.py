@@ -322,7 +322,8 @@ class Building:
         Devices that are asked for outside do not count in it.
 
         Args:
-            op: An operation, tensor or variable; None (with `ignore_existing`) for none at all.
+            op: An operation, tensor or variable (with its handle, so where its value lies); None
+                (with `ignore_existing`) for none at all.
             ignore_existing: Whether the operations that blocks outside name do not count.
         """
         if op is None and not ignore_existing:
@@ -333,7 +334,7 @@ class Building:
         before = self._wished()
         targets = () if ignore_existing else before.colocation
         if op is not None:
-            targets = (self._as_operation(op), *targets)
+            targets = (self._as_operation(getattr(op, "handle", op)), *targets)
         self._wish(Wishes((), targets))
         try:
             yield

@@ -196,7 +196,6 @@ KEPT: Mapping[str, Mapping[str, str]] = {
     "seed": {"nn.compute_accidental_hits": "nothing is drawn there"},
     "warn": {"vectorized_map": "a map is a loop, which its documentation says"},
     "swap_memory": {"*": "a permission, of which no use is made"},
-    "colocate_with_first_write_call": {"TensorArray": "an array lies where it is used"},
     "debug_name": {"raw_ops.VarHandleOp": "operations have names and lines"},
     "name": {"assert_scalar": "the check is made while the graph is built: nothing is named"},
     "renorm_momentum": {"layers.BatchNormalization": "it belongs to renorm, which is refused"},

@@ -42,6 +42,7 @@ class Engine:
         host_threads: The threads on which functions of the user's run.
         loops: The loops of `fs.progress` that run now, the outermost first.
         clusters: The clusters that it is connected to, by the targets that sessions find them by.
+        servers: The addresses of the schedulers of this process' servers, by the servers' targets.
         feeds: What tells views of its sessions, by the ids of graph and chosen session.
         ended_loop: The one that has ended last; views show its end, and not its last sample.
         tracers: Who wants the steps of all its sessions traced.
@@ -52,6 +53,7 @@ class Engine:
         self.sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self.containers = Containers()
         self.clusters: dict[str, Target] = {}
+        self.servers: dict[str, str] = {}
         self.pool = ThreadPool()
         self.host_threads = HostThreads()
         self.loops: list[Any] = []

@@ -270,9 +270,13 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
             return identity(read, "cached")
 
     def read_value(self) -> Tensor:
-        """Returns the value at this place in program order, by a read of its own."""
-        with self.graph.name_scope(self.op.name + "/"):
-            return self.graph.add(state.ReadVariableOp(), (self.handle,), "read").outputs[0]
+        """Returns the value at this place in program order, by a read of its own.
+
+        It is read where it lies, also in a `colocate_with` block.
+        """
+        graph = self.graph
+        with graph.name_scope(self.op.name + "/"), graph.colocate_with(None, True):
+            return graph.add(state.ReadVariableOp(), (self.handle,), "read").outputs[0]
 
     def initialized_value(self) -> Tensor:
         """Returns the value, or the initial value where it was not initialised yet."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
 from flowscope.graph.devices import DeviceSpec
-from flowscope.plan.placement.choices import Choices, Found, key_of
+from flowscope.plan.placement.choices import Choices, Found, key_of, leader
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
@@ -178,37 +178,42 @@ class _Placer:
 
     def _possible(self, component: list[Node]) -> Found:
         """Returns the devices of a component; raises if there is none."""
-        found = able, allowed = self._choices.of(component)
+        able, allowed = self._choices.of(component)
+        if able and not allowed:
+            allowed = self._choices.led(component)
         if not able or not (allowed or self._soft):
             raise self._choices.refusal(component)
-        return found
+        return able, allowed
 
     def _settle(
         self, component: list[Node], chosen: str, chooser: Node | None, why: str, is_allowed: bool
     ) -> None:
         """Notes the device of a component, and the reason of each node."""
-        wishes = [n for n in component if n.requested]
-        asked = next((n for n in wishes if n.op.is_handle), wishes[0] if wishes else None)
+        fulfilled = [n for n in component if n.requested and self._choices.allows(n, chosen)]
+        first, is_there = leader(fulfilled), set(fulfilled)
         for node in component:
-            if not is_allowed and node.requested:
-                reason = self._moved(node)
-                self.notes.append(f'"{node.name}": {reason}')
-            elif asked is None and chooser is not None and node is not chooser:
-                reason = f'shares a device with "{chooser.name}", which {why}'
+            if node.requested and node not in is_there:
+                reason = self._moved(node, first if is_allowed else None)
+            elif first is None:
+                reason = why
+                if chooser is not None and node is not chooser:
+                    reason = f'shares a device with "{chooser.name}", which {why}'
+            elif node is first or (node.requested and not first.op.is_handle):
+                reason = f"asked for {node.requested}"
             else:
-                reason = _reason(node, asked if is_allowed else None, why)
+                reason = f"shares {_with(first)}"
             self.places[node] = chosen, reason
 
-    def _moved(self, node: Node) -> str:
-        """Says why a wish was passed over."""
+    def _moved(self, node: Node, first: Node | None) -> str:
+        """Says why a wish was passed over: for that of a node which leads, else with a note."""
+        if first is not None:
+            return f"asked for {node.requested}, but shares {_with(first)}"
         _, allowed = self._choices.of_node(node)
         why = "which what it shares a device with cannot have" if allowed else "which is not there"
-        return f"asked for {node.requested}, {why}; moved"
+        reason = f"asked for {node.requested}, {why}; moved"
+        self.notes.append(f'"{node.name}": {reason}')
+        return reason
 
 
-def _reason(node: Node, asked: Node | None, why: str) -> str:
-    if node.requested and (asked is None or node is asked or not asked.op.is_handle):
-        return f"asked for {node.requested}"
-    if asked is not None:
-        return f'shares a device with "{asked.name}", which asked for {asked.requested}'
-    return why
+def _with(first: Node) -> str:
+    return f'a device with "{first.name}", which asked for {first.requested}'

@@ -1,12 +1,14 @@
 """Which devices a component of nodes can have: those with all its kernels, by its wishes.
 
-What cannot be is an error that names the component: two of its nodes that contradict each other,
-what each asks for and at which line, and what they share.
+Of nodes that touch one resource or list, and contradict each other, one leads: who makes the
+resource's handle or what the list keeps, else the first one that was built. The others follow it,
+as TensorFlow's do. What cannot be is an error that names the component: two of its nodes that
+contradict each other, what each asks for and at which line, and what they share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
@@ -14,7 +16,7 @@ from flowscope.graph.dtypes import SMALL, string
 from flowscope.graph.op import Spec, has_kernel
 from flowscope.graph.operation import where
 from flowscope.plan.origins import named
-from flowscope.plan.placement.ties import Ties
+from flowscope.plan.placement.ties import Ties, is_held
 from flowscope.plan.program import Node
 
 #: Dtypes that only the CPU's array module has.
@@ -59,6 +61,14 @@ class Choices:
             found = self._known[key] = able, [d for d in able if wish.allows(d)]
         return found
 
+    def led(self, component: Sequence[Node]) -> list[DeviceSpec]:
+        """Returns the devices with kernels that are allowed where those that can follow do so."""
+        able, _ = self.of(component)
+        if not all(self.of_node(n)[1] for n in component):
+            return []  # one asks for what is not there
+        lists = [self.of_node(n)[1] for n in _binding(component)]
+        return [d for d in able if all(d in allowed for allowed in lists)]
+
     def name(self, device: DeviceSpec) -> str:
         """Returns the full name of one of the devices."""
         return self._names[id(device)]
@@ -79,7 +89,7 @@ class Choices:
         if alone is not None:
             node, what = alone, self._alone(alone)
         else:
-            node, other = self._contradiction(component, which)
+            node, other = self._contradiction(_binding(component) if which else component, which)
             what = f"{self._says(node, which)}, {self._says(other, which)}"
             what += f"; {self._ties.why(node, other)}" if other is not node else ""
         names = ", ".join(str(d) for d in self.devices)
@@ -120,6 +130,28 @@ class Choices:
         return f'"{node.name}" ({node.op.type}{at}) runs on {", ".join(kinds)} only{asks}'
 
 
+def leader(component: Iterable[Node]) -> Node | None:
+    """Returns the node whose wish others follow that touch the same; None if none has a wish."""
+    return min([n for n in component if n.requested], key=_precedence, default=None)
+
+
+def _precedence(node: Node) -> tuple[int, int]:
+    """Who makes a handle comes first, then who does not follow, then what was built first."""
+    rank = 0 if node.op.is_handle else 1 + _touches(node)
+    return rank, node.origins[0].id if node.origins else 0
+
+
+def _binding(component: Sequence[Node]) -> list[Node]:
+    """Returns the nodes whose wishes count where those that can follow do so."""
+    first = leader(component)
+    return [n for n in component if n is first or n.op.is_handle or not _touches(n)]
+
+
+def _touches(node: Node) -> bool:
+    """Whether a node makes, takes or gives a handle or a list."""
+    return any(map(is_held, node.outputs)) or any(map(is_held, node.inputs))
+
+
 def key_of(node: Node) -> tuple[object, ...]:
     """Returns all that a node's choices depend on."""
     return node.requested, type(node.op), node.op.devices, is_plain(node)
@@ -156,4 +188,4 @@ def place_of(node: Node) -> dict[str, str | None]:
     return where(node.origins[0]) if node.origins else {}
 
 
-__all__ = ["Choices", "Found", "can_run", "is_plain", "key_of", "place_of"]
+__all__ = ["Choices", "Found", "can_run", "is_plain", "key_of", "leader", "place_of"]

@@ -116,7 +116,7 @@ def tied(program: Program, makers: Makers) -> Ties:
             for value in (*node.inputs, *node.outputs):
                 if is_held(value):
                     ties.tie(node, value)
-            if any(o.colocation for o in node.origins):
+            if node.origins and node.origins[0].colocation:
                 colocated.append(node)
     if colocated:
         _tie_colocated(ties, program, colocated)
@@ -152,7 +152,11 @@ def _tie_branches(ties: Ties, branch: CondNode) -> None:
 
 
 def _tie_colocated(ties: Ties, program: Program, nodes: list[Node]) -> None:
-    """Ties nodes to those that their `colocate_with` names: of the same call, where there are."""
+    """Ties nodes to those that their `colocate_with` names: of the same call, where there are.
+
+    The first origin of a node is the operation that it computes; what others asked for, which were
+    dropped for it, goes with them.
+    """
     by_name: defaultdict[str, list[Node]] = defaultdict(list)
     for node in program.walk():
         if not node.blocks:
@@ -161,7 +165,7 @@ def _tie_colocated(ties: Ties, program: Program, nodes: list[Node]) -> None:
             if node.origins and node.name != node.origins[0].name:
                 by_name[node.name].append(node)
     for node in nodes:
-        for name in dict.fromkeys(name for o in node.origins for name in o.colocation):
+        for name in node.origins[0].colocation:
             found = by_name.get(name, ())
             for other in [n for n in found if n.path == node.path] or found:
                 if other is not node:
