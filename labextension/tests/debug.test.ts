@@ -14,7 +14,7 @@ import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
 const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [] };
 const POINT: BreakpointState = { number: 1, target: '"layer/act"', conditions: "max > 3", is_after: true, is_enabled: true, hits: 2, error: "", ops: [1], where: ['"layer/act"'], is_watch: false, found: "" };
-const STOP: StopState = { id: "a.1", step: 4, op: 2, frame: "", iterations: [], breakpoint: 1, error: "", is_past: false };
+const STOP: StopState = { id: "a.1", step: 4, op: 2, frame: "", iterations: [], breakpoint: 1, error: "", is_past: false, device: "", sent: "", sender: "" };
 const EMPTY = { rows: 0, buffer: 0, columns: [] };
 const VALUE: ValueState = {
   name: "layer/act:0", state: "alive", why: "", dtype: "float32", shape: [2, 3], nbytes: 24, finite: 6, nan: 0, inf: 0, min: -1, max: 2.5, mean: 0.25,
@@ -56,6 +56,12 @@ test("a breakpoint says where it stands where that is elsewhere", () => {
 test("a stop says what is next, where, and why it is held", () => {
   const graph = model(told(STOP));
   assert.equal(stopText(graph, STOP), "step 4 \u00b7 next: y");
+  const there = "/job:worker/replica:0/task:1/device:CPU:0";
+  assert.equal(stopText(graph, { ...STOP, device: there }), "step 4 \u00b7 next: y on worker 1");
+  const sends = { ...STOP, device: there, sent: "x", sender: "/job:client/replica:0/task:0/device:CPU:0" };
+  assert.equal(stopText(graph, sends), "step 4 \u00b7 next: x goes from this notebook to worker 1");
+  const here = "/job:localhost/replica:0/task:0/device:CPU:";
+  assert.equal(stopText(graph, { ...sends, device: `${here}1`, sender: `${here}0` }), "step 4 \u00b7 next: x goes from CPU:0 to CPU:1");
   assert.equal(stopText(graph, { ...STOP, op: null, frame: "a/outer:3/inner:0" }).includes("inner iteration 0"), true);
   assert.equal(whyText(told(STOP), STOP), 'breakpoint 1: after "layer/act" when max > 3');
   assert.equal(whyText(told(STOP), { ...STOP, breakpoint: null }), "paused, or moved on by hand");

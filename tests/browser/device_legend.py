@@ -16,11 +16,22 @@ def device(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=re.compile(rf"^{name}, "))
 
 
+#: Gives where a text is drawn once it stays there: pictures move from one to the next.
+AT_REST = """async text => {
+    const place = () => window.texts.find(t => t[0] === text)?.slice(2, 4);
+    const wait = () => new Promise(done => setTimeout(done, 100));
+    for (let last = null, now = place(); ; last = now, now = place()) {
+        if (now !== undefined && String(now) === String(last)) return now;
+        await wait();
+    }
+}"""
+
+
 def place_of(page: Page, text: str) -> tuple[float, float]:
     """Returns where a text is drawn, in the page's coordinates."""
     corner = stage(page).locator("canvas").first.bounding_box()
     assert corner is not None
-    x, y = page.evaluate("text => window.texts.find(t => t[0] === text).slice(2, 4)", text)
+    x, y = page.evaluate(AT_REST, text)
     return corner["x"] + x, corner["y"] + y
 
 

@@ -102,3 +102,60 @@ def test_a_cluster_is_watched_while_it_runs_and_while_a_worker_hangs(
     assert "worker" in failed[0].message
     host.pump(lambda: rows.nth(1).get_attribute("data-health") == "ok")
     assert session.run("y:0", feed) == pytest.approx(session.run("y:0", feed))
+
+
+def test_a_loop_over_workers_is_stepped_through_in_one_order(
+    host: LiveHost, page: Page, session: fs.Session, tmp_path: Path
+) -> None:
+    """A move is an operation or a transfer, and says where; values of workers are looked into."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    feed = {"x:0": np.ones(100, np.float32)}
+    plain = session.run("y:0", feed)
+    host.start()
+    stage = page.get_by_test_id("fs-stage")
+    page.evaluate("window.choose('selection', 'loop/body/stretched')")
+    stage.press("D")
+    form = page.get_by_test_id("fs-break")
+    form.get_by_label("Before or after").select_option("before")
+    form.get_by_label("iteration").fill("1")
+    form.get_by_role("button", name="Set").click()
+    points = page.get_by_test_id("fs-points").locator("li")
+    host.pump(lambda: points.count() == 1)
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(session.run("y:0", feed)))
+    thread.start()
+    stops = page.get_by_test_id("fs-stops").locator("li")
+    debugger = page.get_by_test_id("fs-debug")
+
+    def next_is(text: str) -> None:
+        host.pump(lambda: any(f"next: {text} \u00b7" in told for told in stops.all_inner_texts()))
+
+    try:
+        next_is("loop/body/stretched on worker 1")
+        expect(stops).to_contain_text("loop iteration 1")
+        for text in (
+            "i goes from worker 1 to this notebook",
+            "loop/cond/Less in this notebook",
+            "v goes from worker 1 to worker 0",
+            "loop/body/squashed on worker 0",
+        ):
+            debugger.get_by_role("button", name="Step one operation").click()
+            next_is(text)
+        expect(stops).to_contain_text("loop iteration 2")
+        # What is on a worker is looked into from here.
+        page.evaluate("window.choose('selection', 'loop/body/v')")
+        stage.press("y")
+        value = page.locator("[data-tensor='loop/body/v:0']")
+        host.pump(lambda: value.count() == 1)
+        expect(value).to_have_attribute("data-state", "alive")
+        expect(value).to_contain_text("float32[100]")
+        page.screenshot(path=tmp_path / "cluster-stepped.png")
+        points.get_by_role("checkbox").click()
+        host.pump(lambda: not session.debug.breakpoints[0].is_enabled)
+        debugger.get_by_role("button", name="Continue").click()
+        host.pump(lambda: not thread.is_alive())
+    finally:
+        session.debug.clear()
+        session.resume()
+        thread.join(30.0)
+    assert found == [plain]

@@ -18,6 +18,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import text as shape_text
+from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.locations import Here, LoopAt, Where
 from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
@@ -124,6 +125,14 @@ class Stop:
         """The device on which that runs, of a worker too; "" where `op` is None."""
         node = None if self._where is None else self._where.node
         return "" if node is None else node.device
+
+    @property
+    def transfer(self) -> tuple[str, str] | None:
+        """What is sent next, and the device that sends it; None where that is no transfer."""
+        node = None if self._where is None else self._where.node
+        if node is None or not isinstance(node.op, Transfer):
+            return None
+        return node.inputs[0].label, node.op.send_device
 
     @property
     def iterations(self) -> tuple[int, ...]:

@@ -103,6 +103,11 @@ class StopState:
     #: Whether it is a step of the past that is computed again: moves are meant for it, not for the
     #: step that is held.
     is_past: bool = False
+    #: Where that runs next; "" where the session has one device only, and where `op` is None.
+    device: str = ""
+    #: Where a transfer runs next: the value that is sent, and the device that sends it; else "".
+    sent: str = ""
+    sender: str = ""
 
 
 @dataclass(frozen=True)

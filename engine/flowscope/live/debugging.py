@@ -32,7 +32,8 @@ def debug_state(session: Session) -> DebugState | None:
     """Returns what is told of a session's debugger; None where nothing is set and nothing held."""
     if not session.is_debugged and session.gate.state != "paused":
         return None
-    found = [_stop_state(s) for s in session.debug.stops]
+    has_devices = len(session.devices) > 1
+    found = [_stop_state(s, has_devices) for s in session.debug.stops]
     points = [_breakpoint_state(b) for b in session.debug.breakpoints]
     return DebugState(tuple(points), tuple(found)) if points or found else None
 
@@ -51,12 +52,14 @@ def _breakpoint_state(point: Any) -> BreakpointState:
     )  # fmt: skip
 
 
-def _stop_state(stop: Stop) -> StopState:
+def _stop_state(stop: Stop, has_devices: bool) -> StopState:
     op, error = stop.op, stop.error
+    sent, sender = stop.transfer or ("", "")
     return StopState(
         stop.id, stop.step, None if op is None else op.id, stop.frame, stop.iterations,
         None if stop.breakpoint is None else stop.breakpoint.number,
         "" if error is None else f"{type(error).__name__}: {error}", stop.is_past,
+        stop.device if has_devices else "", sent, sender,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 /** Breakpoints and held steps, as the kernel tells them, and the values that were asked of a held step. */
 import type { BreakpointState, BreakpointWish, DebugState, Node, Reply, StopState, Values, ValueState } from "../wire/messages.js";
+import { deviceText } from "./cluster.js";
 import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, type BoxId } from "./ids.js";
 import { shortName } from "./scopes.js";
@@ -139,11 +140,25 @@ export function whereText({ target, where, ops, is_watch }: BreakpointState): st
   return ops.length === 0 ? "in no plan yet" : "";
 }
 
-/** What is next, and where, of a held step: 'step 3, next: b, in loop iteration 2'. */
-export function stopText(model: GraphModel, { step, op, frame, is_past }: StopState): string {
-  const name = op === null ? "the end of the iteration or step" : (model.nodes.get(model.ownId(op))?.name ?? "an operation");
+/** What is next, and where, of a held step: 'step 3 · next: b on worker 1 · loop iteration 2'. */
+export function stopText(model: GraphModel, stop: StopState): string {
+  const { step, frame, is_past } = stop;
   const loops = frame === "" ? [] : [frame.split("/").map(loopText).join(", ")];
-  return [...(is_past ? ["computed again"] : []), ...(step === null ? [] : [`step ${step}`]), `next: ${name}`, ...loops].join(" \u00b7 ");
+  return [...(is_past ? ["computed again"] : []), ...(step === null ? [] : [`step ${step}`]), `next: ${nextText(model, stop)}`, ...loops].join(" \u00b7 ");
+}
+
+/** "b", "b on worker 1", "b goes from worker 1 to worker 2". */
+function nextText(model: GraphModel, { op, device, sent, sender }: StopState): string {
+  if (op === null) return "the end of the iteration or step";
+  if (sent !== "") return `${sent} goes from ${placeText(sender)} to ${placeText(device)}`;
+  const name = model.nodes.get(model.ownId(op))?.name ?? "an operation";
+  if (device === "") return name;
+  return `${name} ${device.startsWith("/job:client") ? "in" : "on"} ${placeText(device)}`;
+}
+
+/** "worker 1", "GPU:0 of worker 1", "this notebook"; where there is no cluster, "CPU:1". */
+function placeText(device: string): string {
+  return device.startsWith("/job:localhost") ? device.slice(device.lastIndexOf("/device:") + "/device:".length) : deviceText(device);
 }
 
 /** "while:3" -> "while iteration 3". */

@@ -158,6 +158,9 @@ export interface StopState {
   readonly breakpoint: number | null;
   readonly error: string;
   readonly is_past: boolean;
+  readonly device: string;
+  readonly sent: string;
+  readonly sender: string;
 }
 
 /** The breakpoints of a session, and the steps that are held. */
