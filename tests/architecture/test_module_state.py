@@ -63,6 +63,7 @@ ALLOWED = {
     "graph.observer.observers": REGISTRY,
     "graph.op._families": REGISTRY,
     "runtime.device_registry._makers": REGISTRY,
+    "runtime.remote.cluster_connectors": REGISTRY,
     "runtime.random_generators._local": "a generator of the thread's own, set anew for each draw",
     "graph.op._kernels": REGISTRY,
     "graph.assigned._names": CACHE,

@@ -111,9 +111,9 @@ def test_local_server(graph: fs.Graph) -> None:
 
 
 def test_server_refuses() -> None:
-    """Clusters of several processes are Dask's; a server that was not started has no target."""
-    with pytest.raises(UnimplementedError, match=r"fs\.cluster\.connect"):
-        fs.train.Server({"worker": ["a:1", "b:1"]}, task_index=0)
+    """A task of several must be said; a server that was not started has no target."""
+    with pytest.raises(InvalidArgumentError, match="task_index"):
+        fs.train.Server({"worker": ["a:1", "b:1"]})
     with pytest.raises(InvalidArgumentError, match="job_name"):
         fs.train.Server(SPEC)
     with pytest.raises(InvalidArgumentError, match="expected a job"):
@@ -123,5 +123,6 @@ def test_server_refuses() -> None:
     server = fs.train.Server({"worker": ["localhost:0"]}, start=False)
     with pytest.raises(FailedPreconditionError, match=r"start\(\)"):
         _ = server.target
+    assert server.server_def["job_name"] == "worker" and server.server_def["task_index"] == 0
     server.stop()
     server.join()

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from flowscope.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnavailableError,
+    UnimplementedError,
+)
 from flowscope.runtime.engine import current
+from flowscope.runtime.remote import cluster_connectors
 
 if TYPE_CHECKING:
     from flowscope.cluster.membership import Cluster
     from flowscope.cluster.tasks import Transport
     from flowscope.runtime.config import ConfigProto
+
+#: So long after a server has not answered it is asked again.
+_AGAIN_S = 0.1
 
 
 def connect(
@@ -53,10 +63,7 @@ def connect(
             if workers are other tasks already than `jobs` says, or if this process is connected
             with the cluster by another transport.
     """
-    if find_spec("distributed") is None:
-        raise UnimplementedError(
-            'fs.cluster needs Dask: pip install "flowscope[cluster]" installs it'
-        )
+    need_dask()
     if transport not in (None, "sockets", "dask"):
         raise InvalidArgumentError(f'expected "sockets" or "dask" as transport, got {transport!r}')
     from flowscope.cluster.dask_client import DaskClient  # Dask takes a while to load
@@ -64,6 +71,9 @@ def connect(
 
     dask = DaskClient.of(client_or_address)
     found = current().clusters.get(dask.address)
+    if isinstance(found, Cluster) and found.dask.scheduler_id != dask.scheduler_id:
+        found.close()  # of an earlier life of the scheduler, which no worker knows any more
+        found = None
     if isinstance(found, Cluster):
         dask.close()
         if transport not in (None, found.transport):
@@ -80,4 +90,39 @@ def connect(
         raise
 
 
-__all__ = ["connect"]
+def need_dask() -> None:
+    """Raises UnimplementedError if Dask is not installed."""
+    if find_spec("distributed") is None:
+        raise UnimplementedError(
+            'fs.cluster needs Dask: pip install "flowscope[cluster]" installs it'
+        )
+
+
+def connect_server(target: str, timeout_s: float) -> Cluster:
+    """Connects with the cluster of a `train.Server`, by its target; waits until that is there.
+
+    Args:
+        target: The server's: "grpc://host:port".
+        timeout_s: How long.
+
+    Raises:
+        UnavailableError: if it does not answer in time.
+    """
+    end = time.monotonic() + timeout_s
+    known = current().servers.get(target)
+    while True:
+        try:
+            from flowscope.cluster.dask_client import scheduler_of  # Dask takes a while to load
+
+            return connect(scheduler_of(known or target.partition("://")[2]))
+        except (UnavailableError, OSError) as e:  # it may go while this process connects
+            if time.monotonic() + _AGAIN_S > end:
+                raise UnavailableError(
+                    f"the cluster of {target} cannot be reached after {timeout_s:g} s: {e}"
+                ) from e
+            time.sleep(_AGAIN_S)
+
+
+cluster_connectors["grpc"] = connect_server
+
+__all__ = ["connect", "connect_server", "need_dask"]

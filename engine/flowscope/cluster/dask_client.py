@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import pkgutil
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import distributed
+from distributed.comm.core import CommClosedError
 
 import flowscope
 from flowscope.cluster.dask_comm import DaskStreams
+from flowscope.cluster.local_server import host_and_port
 from flowscope.cluster.members import Attached
 from flowscope.cluster.tasks import check_jobs
 from flowscope.errors import (
@@ -25,6 +30,8 @@ from flowscope.runtime.config import ConfigProto
 _TOPIC = "flowscope"
 _VERSION = "flowscope:__version__"
 _SECRET_BYTES = 32
+#: So long a scheduler or a worker has to say who it is.
+_ASK_S = 1.0
 _INSTALL = (
     "install flowscope in the environment of the scheduler and of all workers (pip install "
     '"flowscope[cluster]"), or restart the cluster after that'
@@ -42,6 +49,11 @@ class DaskClient:
     def __init__(self, client: Any, is_own: bool) -> None:
         self._client = client
         self._is_own = is_own
+        # A scheduler that has gone is not asked: what it was is told with the errors of that.
+        told = client.scheduler_info(n_workers=0)
+        self._scheduler_id = str(told["id"])
+        has_dashboard = "dashboard" in told.get("services", {})
+        self._dashboard_link = str(client.dashboard_link) if has_dashboard else ""
         self._events: Callable[[dict[str, Any]], None] | None = None
         self._streams: DaskStreams | None = None
 
@@ -67,6 +79,11 @@ class DaskClient:
         return DaskClient(client, is_own)
 
     @property
+    def scheduler_id(self) -> str:
+        """Which life of the scheduler it was connected with first."""
+        return self._scheduler_id
+
+    @property
     def address(self) -> str:
         """The scheduler's address."""
         return str(self._client.scheduler.address)
@@ -74,8 +91,7 @@ class DaskClient:
     @property
     def dashboard_link(self) -> str:
         """Where Dask's dashboard is; "" where there is none."""
-        services = self._client.scheduler_info(n_workers=0).get("services", {})
-        return str(self._client.dashboard_link) if "dashboard" in services else ""
+        return self._dashboard_link
 
     def attach(
         self,
@@ -103,9 +119,10 @@ class DaskClient:
         if on_event is not None:
             self._events = on_event
             client.subscribe_topic(NAME, lambda event: on_event(event[1]))
-        self._ask("flowscope_attach", version=version, jobs=found)
+        told = self._ask("flowscope_attach", version=version, jobs=found)
         try:
-            client.register_plugin(HostPlugin(version, config or ConfigProto()), NAME)
+            if not told["expected"]:
+                client.register_plugin(HostPlugin(version, config or ConfigProto()), NAME)
         except OpError:
             client.unregister_worker_plugin(NAME)
             raise
@@ -115,12 +132,20 @@ class DaskClient:
         if self._streams is None:
             arguments = client.security.get_connection_args("client")
             self._streams = DaskStreams(client.loop, arguments, self.address)
-        return Attached(told["secret"], told["hosts"], tls, "127.0.0.1", self._streams.dial)
+        return Attached(
+            told["secret"], told["hosts"], tls, "127.0.0.1", self._streams.dial, told["expected"]
+        )
 
     def log(self, event: dict[str, Any]) -> None:
-        """Writes an event to Dask's log, if the scheduler is there."""
-        if self._client.status == "running":
-            self._client.log_event(_TOPIC, event)
+        """Writes an event to Dask's log, if the scheduler is there; does not wait for it."""
+        client = self._client
+
+        async def write() -> None:
+            with suppress(OSError):  # the scheduler has gone, too
+                await client.scheduler.log_event(topic=_TOPIC, msg=event)
+
+        if client.status == "running":
+            client.loop.add_callback(write)
 
     def ask_beside(
         self, worker: str, function: Callable[..., Any], *arguments: Any, timeout_s: float
@@ -192,6 +217,39 @@ class DaskClient:
             )
 
 
+def scheduler_of(address: str) -> str:
+    """Returns the address of the scheduler of a worker; of a scheduler its own.
+
+    Asks both, so that the scheduler is known to be there.
+
+    Args:
+        address: Where the worker, or the scheduler, listens: "host:port".
+
+    Raises:
+        UnavailableError: if one of them does not answer.
+    """
+    host, port = host_and_port(address)
+    connect: Any = distributed.rpc
+
+    async def ask(where: str) -> Any:
+        async with connect(where, timeout=_ASK_S) as peer:
+            return await asyncio.wait_for(peer.identity(), _ASK_S)
+
+    async def ask_both() -> str:
+        found = await ask(f"tcp://{host}:{port}")
+        if found["type"] == "Scheduler":
+            return str(found["address"])
+        scheduler = str(found["scheduler"])
+        await ask(scheduler)
+        return scheduler
+
+    with ThreadPoolExecutor(1) as threads:  # an event loop may run on this one: a notebook's
+        try:
+            return threads.submit(asyncio.run, ask_both()).result()
+        except (OSError, TimeoutError, CommClosedError) as e:
+            raise UnavailableError(f"no task of a cluster answers at {address}: {e}") from e
+
+
 def _default_client() -> Any:
     try:
         return distributed.get_client()
@@ -209,4 +267,4 @@ def _new_client(given: Any) -> Any:
         raise UnavailableError(f"no Dask scheduler can be reached at {given!r}: {e}") from e
 
 
-__all__ = ["DaskClient"]
+__all__ = ["DaskClient", "scheduler_of"]

@@ -1,8 +1,9 @@
 """Health: whether tasks answer; of one that does not, whether it hangs or computes.
 
-Each task is told "ping" four times a second. One that is silent for a second is looked at from
-outside, by the operating system of its machine: a process that is stopped hangs, and so does one
-that sleeps; one that uses its processor is busy, for a kernel may hold the interpreter.
+Each task is told "ping" four times a second, and connections with it that nobody reads are looked
+at. One that is silent for a second is looked at from outside, by the operating system of its
+machine: a process that is stopped hangs, and so does one that sleeps; one that uses its processor
+is busy, for a kernel may hold the interpreter.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class Heartbeat:
                     self._cluster.endpoint.tell(task.name, {"kind": "ping"})
                 except UnavailableError:  # `on_lost` tells of it
                     continue
+                self._cluster.endpoint.look_at(task.name)
                 if now - self._heard.setdefault(task.name, now) > SILENCE_S:
                     self._ask(task)
 

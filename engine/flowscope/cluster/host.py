@@ -38,6 +38,7 @@ class Host:
         tls: How connections are sealed; None for plain ones.
         config: Says which devices it has.
         grace_s: So long what a client's own sessions have stays after its connection was lost.
+        shares_values: Whether what lies in no named container is shared by all clients, too.
 
     Attributes:
         endpoint: Its end of the cluster's connections.
@@ -56,9 +57,11 @@ class Host:
         tls: TLSContexts | None = None,
         config: ConfigProto | None = None,
         grace_s: float = GRACE_S,
+        shares_values: bool = False,
     ) -> None:
         self.name = name
         self.engine = Engine()
+        self._shares_values = shares_values
         pool = self.engine.pool
         self.devices: tuple[Device, ...] = local_devices(
             config or ConfigProto(), pool.parallel_for, pool.tasks
@@ -81,7 +84,7 @@ class Host:
 
     def container(self, client: str, session: int, name: str) -> Container:
         """Returns a container: "" is the session's own, others are shared by all clients."""
-        if name:
+        if name or self._shares_values:
             return self.engine.containers.named(name)
         return self._own.of(client, session)
 
@@ -103,7 +106,8 @@ class Host:
 
     def close(self, reason: str = "it was closed") -> None:
         """Tells clients that it goes, and ends its connections and threads."""
-        for client in list(self._clients):
+        connected = [p for p in self.endpoint.counters() if p.startswith(CLIENT_PREFIX)]
+        for client in {*self._clients, *connected}:  # some have said nothing yet
             with contextlib.suppress(OpError):  # it is gone, too, or hangs
                 message = {
                     "kind": "host.leaving",

@@ -34,7 +34,7 @@ class LocalServer:
 
     def __init__(self, job: str, index: int, address: str, config: ConfigProto | None) -> None:
         name, secret = task_name(job, index), secrets.token_bytes(_SECRET_BYTES)
-        self.host = Host(name, secret, *_host_and_port(address), config=config)
+        self.host = Host(name, secret, *host_and_port(address), config=config)
         endpoint = self.host.endpoint
         devices = [
             DeviceInfo(d.name, d.device_type, d.memory_limit_bytes) for d in self.host.devices
@@ -70,6 +70,7 @@ class OneTask:
     """Members of a cluster that has one task, and no Dask; see `members.Members`."""
 
     dashboard_link = ""
+    scheduler_id = ""
 
     def __init__(self, task: Task, secret: bytes) -> None:
         self._task = task
@@ -94,11 +95,20 @@ class OneTask:
         """Does nothing: nothing was opened."""
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
+def host_and_port(address: str) -> tuple[str, int]:
+    """Returns the IP address and the port of "host:port".
+
+    Raises:
+        InvalidArgumentError: if it is none.
+        UnavailableError: if nobody knows the host's name.
+    """
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise InvalidArgumentError(f'expected an address as "host:port", got {address!r}')
-    return socket.gethostbyname(host), int(port)
+    try:
+        return socket.gethostbyname(host), int(port)
+    except OSError as e:
+        raise UnavailableError(f'the host of the address "{address}" is not known: {e}') from e
 
 
-__all__ = ["LocalServer", "OneTask"]
+__all__ = ["LocalServer", "OneTask", "host_and_port"]

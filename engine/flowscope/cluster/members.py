@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 class Attached(NamedTuple):
     """What a client is told when it attaches: the secret, the hosts there are, how to listen, and
-    what dials addresses that are names, if there is something.
+    what dials addresses that are names, if there is something. `expected` are the addresses of the
+    tasks that the cluster is to have, by their names, where a `ClusterSpec` says it.
     """
 
     secret: bytes
@@ -22,6 +23,7 @@ class Attached(NamedTuple):
     tls: TLSContexts | None
     listen_at: str
     dial: Callable[[str, float], socket.socket] | None = None
+    expected: Mapping[str, str] = {}
 
 
 class Members(Protocol):
@@ -30,6 +32,10 @@ class Members(Protocol):
     @property
     def address(self) -> str:
         """Where they are known: what sessions find the cluster by."""
+
+    @property
+    def scheduler_id(self) -> str:
+        """Which life of the scheduler it was connected with first; "" without one."""
 
     @property
     def dashboard_link(self) -> str:

@@ -28,6 +28,7 @@ from flowscope.errors import DeadlineExceededError, NotFoundError, OpError, Unav
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.summary import counted
 from flowscope.runtime.engine import Engine, current
+from flowscope.runtime.remote import START_S
 
 if TYPE_CHECKING:
     from flowscope.cluster.members import Members
@@ -95,6 +96,8 @@ class Cluster:
         self._reasons: dict[str, str] = {}
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         attached = dask.attach(jobs, config, self._events.put)
+        #: The addresses of the tasks that are to be there, where a `ClusterSpec` says it.
+        self._expected = dict(attached.expected)
         name = f"{CLIENT_PREFIX}{self.uid:x}"
         self.endpoint = Endpoint(
             name, new_incarnation(), attached.secret, host=attached.listen_at, tls=attached.tls
@@ -200,9 +203,20 @@ class Cluster:
         return self.endpoint.call(self.task(task).name, message, timeout_s)
 
     def open(self, session: Session) -> Remote:
-        """Returns a session's part in the cluster."""
+        """Returns a session's part in the cluster.
+
+        Where a `ClusterSpec` says which tasks there are, it waits for those that the session's
+        graph asks for; for all of them while it asks for none.
+
+        Raises:
+            DeadlineExceededError: if they do not come in time.
+        """
         from flowscope.cluster.session import ClusterSession
 
+        if self._expected:
+            asked = {op.device for op in session.graph.get_operations() if op.device}
+            timeout_s = session.config.operation_timeout_in_ms / 1e3 or START_S
+            self.wait_for(asked or self._expected, timeout_s)
         return ClusterSession(self, session)
 
     def reset(self, names: Iterable[str] | None = None) -> None:
@@ -212,7 +226,8 @@ class Cluster:
             self.call(task.name, message)
 
     def wait_for(self, devices: Iterable[str], timeout_s: float) -> None:
-        """Waits until the tasks are well that were lost or hang and that some devices belong to.
+        """Waits until the tasks are well that some devices belong to: those that were lost or hang,
+        and those that a `ClusterSpec` says and that have not started.
 
         Args:
             devices: Devices' names, or wishes for some; what names no task asks for none.
@@ -229,18 +244,25 @@ class Cluster:
                 left = end - time.monotonic()
                 if left <= 0:
                     raise DeadlineExceededError(
-                        f"these have not come back within {timeout_s:g} s: {', '.join(missing)}"
+                        f"these tasks are not there after {timeout_s:g} s: {', '.join(missing)}"
                     )
                 self._joined.wait(min(left, _LOOK_S))  # one that hangs may wake
 
     def _not_well(self, tasks: Iterable[str]) -> list[str]:
         """Returns those of some tasks that the cluster had and that are lost or hang, and why."""
         return [
-            f"{name} ({self._heartbeat.health(name)[1] or self._reasons.get(name)})"
+            f"{name} ({self._why_not_well(name)})"
             for name in sorted(tasks)
-            if (name in self._reasons and name not in self._tasks)
+            if (name not in self._tasks and (name in self._reasons or name in self._expected))
             or self._heartbeat.health(name)[0] == "hung"
         ]
+
+    def _why_not_well(self, name: str) -> str:
+        if name in self._tasks:
+            return self._heartbeat.health(name)[1]
+        reason = self._reasons.get(name, "it has not started")
+        where = self._expected.get(name)
+        return f"{reason}; it is to be at {where}" if where else reason
 
     def close(self) -> None:
         """Says goodbye to all tasks: what this client's sessions have there goes, but for what lies
@@ -303,9 +325,9 @@ class Cluster:
             known = self._known.get(event["task"])
             if known is not None and known.incarnation == event["incarnation"]:
                 del self._known[known.name]
-                self.endpoint.disconnect(known.name, known.incarnation)
                 reason = "Dask's scheduler has lost or removed its worker"
-                self.lose(known.name, known.incarnation, reason)
+                self.lose(known.name, known.incarnation, reason)  # the reason, before its end
+                self.endpoint.disconnect(known.name, known.incarnation)
 
     def _join(self, task: Task) -> None:
         self._known[task.name] = task

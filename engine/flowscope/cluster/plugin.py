@@ -47,6 +47,7 @@ class HostPlugin(WorkerPlugin):
     Args:
         version: The client's version of flowscope.
         config: Says which devices the worker has.
+        shares_values: See `Host`.
 
     Attributes:
         host: The host, in the worker.
@@ -56,9 +57,10 @@ class HostPlugin(WorkerPlugin):
     idempotent = True
     host: Host
 
-    def __init__(self, version: str, config: ConfigProto) -> None:
+    def __init__(self, version: str, config: ConfigProto, shares_values: bool = False) -> None:
         self._version = version
         self._config = config
+        self._shares_values = shares_values
 
     async def setup(self, worker: Any) -> None:
         """Starts the host; tells the scheduler how it is reached."""
@@ -75,7 +77,13 @@ class HostPlugin(WorkerPlugin):
         name = task_name(entered["job"], entered["index"])
         tls = tls_contexts(worker.security, "worker") if is_sealed(worker.address) else None
         self.host = await asyncio.to_thread(
-            Host, name, entered["secret"], _address_of(worker.address), 0, tls, self._config
+            Host,
+            name,
+            entered["secret"],
+            _address_of(worker.address),
+            tls=tls,
+            config=self._config,
+            shares_values=self._shares_values,
         )
         self._streams = DaskStreams(worker.loop, worker.security.get_connection_args("worker"))
         self.host.endpoint.dial = self._streams.dial

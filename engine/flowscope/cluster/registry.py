@@ -33,13 +33,22 @@ class Registry(SchedulerPlugin):
         version: The client's version of flowscope.
         secret: What processes of the cluster know each other by.
         jobs: The names of workers by jobs.
+        expected: The addresses of the tasks that the cluster is to have, by their names, where its
+            workers are `train.Server`s; these bring their hosts themselves.
     """
 
     name = NAME
     idempotent = True
 
-    def __init__(self, version: str, secret: bytes, jobs: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        version: str,
+        secret: bytes,
+        jobs: Mapping[str, Sequence[str]],
+        expected: Mapping[str, str] | None = None,
+    ) -> None:
         self.version = version
+        self._expected = dict(expected or {})
         self._secret = secret
         self._numbers = TaskNumbers(jobs)
         #: What ready hosts tell, by the workers' addresses.
@@ -83,7 +92,11 @@ class Registry(SchedulerPlugin):
         """
         self._check("this client", version)
         self._numbers.assign(jobs)
-        return {"secret": self._secret, "hosts": list(self._hosts.values())}
+        return {
+            "secret": self._secret,
+            "hosts": list(self._hosts.values()),
+            "expected": self._expected,
+        }
 
     def enter(self, address: str, version: str) -> dict[str, Any]:
         """Returns which task a worker is.

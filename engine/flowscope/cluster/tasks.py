@@ -16,6 +16,7 @@ KNOWN_JOBS = ("chief", "evaluator", "master", "ps", "worker")
 Transport = Literal["sockets", "dask"]
 _NAMED = re.compile(rf"({'|'.join(KNOWN_JOBS)})[-_](\d+)")
 _JOB = re.compile(r"[a-zA-Z][0-9a-zA-Z_]*")
+_TASK = re.compile(rf"/job:({_JOB.pattern})/replica:0/task:(\d+)")
 
 
 @frozen
@@ -107,7 +108,8 @@ class TaskNumbers:
     """Which worker is which task: by its name, once and for all its lives.
 
     A worker's job is the one that `jobs` names it in; else the one of its name ("ps-0"); else the
-    one that it has as a resource (`dask worker --resources "ps=1"`); else "worker". Its number is
+    one that it has as a resource (`dask worker --resources "ps=1"`); else "worker". A worker that
+    has a task's name ("/job:ps/replica:0/task:0") is that task. Its number is
     the one of its name, where that is free; else the next of its job.
 
     Args:
@@ -163,6 +165,7 @@ class TaskNumbers:
         if given is not None:
             return given
         named = _NAMED.fullmatch(worker.name)
+        named = named or _TASK.fullmatch(worker.name)
         if named is not None:
             return named[1], int(named[2])
         for job in KNOWN_JOBS:

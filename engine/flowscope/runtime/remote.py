@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.errors import DTypeError, NotFoundError
+from flowscope.graph import providers
 from flowscope.plan.back_ends import BackEnd, Function
 from flowscope.plan.device_profile import Link
 from flowscope.plan.plan import Plan
@@ -19,6 +20,12 @@ from flowscope.runtime.engine import Engine
 if TYPE_CHECKING:
     from flowscope.runtime.part_trace import PartTrace
     from flowscope.runtime.session import Session
+
+#: What connects with a cluster by a target of one of its servers, by what such targets begin with;
+#: a higher floor fills it.
+cluster_connectors: dict[str, Callable[[str, float], Target]] = {}
+#: So long a cluster's tasks are waited for when a session is made.
+START_S = 600.0
 
 
 class RemoteValue:
@@ -123,19 +130,26 @@ class Target(Protocol):
         """Drops the values in the named containers of its tasks, in all of them for None."""
 
     def wait_for(self, devices: Iterable[str], timeout_s: float) -> None:
-        """Waits until the tasks are well that were lost or hang and that some devices belong to.
+        """Waits until the tasks are well that some devices belong to: those that were lost or hang,
+        and those that a `ClusterSpec` says and that have not started.
 
         Raises:
             DeadlineExceededError: if they are not well in time.
         """
 
 
-def target_of(target: Any, engine: Engine) -> Target:
+def target_of(target: Any, engine: Engine, timeout_s: float = START_S) -> Target:
     """Returns the cluster that a session's argument names.
+
+    Args:
+        target: A cluster, its target, or that of one of its servers.
+        engine: Whose clusters there are.
+        timeout_s: So long a server that does not answer is waited for.
 
     Raises:
         DTypeError: if it names nothing.
         NotFoundError: if the engine is connected to no such cluster.
+        UnavailableError: if the server does not answer in time.
     """
     if isinstance(target, bytes):
         target = target.decode()
@@ -145,12 +159,23 @@ def target_of(target: Any, engine: Engine) -> Target:
         raise DTypeError(f"expected a str or a connected cluster as target, got {target!r}")
     found = engine.clusters.get(target)
     if found is None:
+        connector = _connector_of(target)
+        if connector is not None:
+            return connector(target, timeout_s)
         known = ", ".join(f'"{name}"' for name in engine.clusters) or "none"
         raise NotFoundError(
             f'expected target "" (this process) or that of a connected cluster ({known}), '
             f"got {target!r}: fs.cluster.connect returns a cluster that has one"
         )
     return found
+
+
+def _connector_of(target: str) -> Callable[[str, float], Target] | None:
+    scheme, colon, _ = target.partition("://")
+    if not colon:
+        return None
+    providers.load("cluster_connectors")
+    return cluster_connectors.get(scheme)
 
 
 def _opens(target: Any) -> bool:

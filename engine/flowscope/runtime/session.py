@@ -92,7 +92,7 @@ class Session(Controls):
         make_tasks = None if is_sequential else pool.tasks
         self.devices: tuple[Device, ...] = local_devices(self.config, pool.parallel_for, make_tasks)
         #: The cluster that it runs on; None for this process.
-        self.cluster = _cluster_of(target, self.engine) if target else None
+        self.cluster = _cluster_of(target, self.engine, self.config) if target else None
         self._remote = None if self.cluster is None else self._join(self.cluster)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
@@ -280,7 +280,7 @@ class Session(Controls):
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
         current = engine.current()
-        cluster = _cluster_of(target, current) if target else None
+        cluster = _cluster_of(target, current, config or ConfigProto()) if target else None
         (current.containers if cluster is None else cluster).reset(containers)
 
     # -- more ways to run -----------------------------------------------------------------------
@@ -559,10 +559,10 @@ class Session(Controls):
         return f"<fs.{type(self).__name__}: {', '.join(parts)}>"
 
 
-def _cluster_of(target: str | bytes | Target, owner: engine.Engine) -> Target:
-    from flowscope.runtime.remote import target_of  # most sessions are in this process
+def _cluster_of(target: str | bytes | Target, owner: engine.Engine, config: ConfigProto) -> Target:
+    from flowscope.runtime.remote import START_S, target_of  # most sessions are in this process
 
-    return target_of(target, owner)
+    return target_of(target, owner, config.operation_timeout_in_ms / 1e3 or START_S)
 
 
 def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:

@@ -28,6 +28,8 @@ from flowscope.train.session_manager import MAX_WAIT_SECS, SessionManager
 _WORKER_WAIT_SECS = 1800.0
 #: After a failure that comes again, a session is made so many seconds later.
 _AGAIN_S = 0.1
+#: So often sessions that are no chief's look whether the model is ready.
+_LOOK_S = 0.5
 _SAVE_SECS = 600.0
 _CHECKPOINT = "model.ckpt"
 
@@ -377,6 +379,7 @@ def _manager_of(scaffold: Scaffold) -> SessionManager:
         ready_op=scaffold.ready_op,
         ready_for_local_init_op=scaffold.ready_for_local_init_op,
         graph=get_default_graph(),
+        recovery_wait_secs=_LOOK_S,
         local_init_feed_dict=scaffold.local_init_feed_dict,
     )
 

@@ -1,6 +1,6 @@
-"""`fs.train.Server`: a task of a cluster in this process, without Dask's scheduler and workers.
+"""`fs.train.Server`: a task of a cluster in this process.
 
-Clusters of several processes are Dask's: `fs.cluster.connect`.
+A cluster of one task needs nothing else. The tasks of a larger one make a Dask cluster.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from flowscope.cluster.connecting import need_dask
 from flowscope.errors import (
     DTypeError,
     FailedPreconditionError,
@@ -19,6 +20,7 @@ from flowscope.train.cluster_spec import ClusterSpec
 
 if TYPE_CHECKING:
     from flowscope.cluster.local_server import LocalServer
+    from flowscope.cluster.task_server import TaskServer
 
 #: The job of `create_local_server`.
 _LOCAL_JOB = "local"
@@ -27,23 +29,35 @@ _LOOK_S = 0.25
 
 
 class Server:
-    """A task in this process: sessions reach it by its `target`, over sockets.
+    """A task in this process: sessions reach it, and its cluster, by its `target`.
 
-        server = fs.train.Server.create_local_server()
+        server = fs.train.Server(spec, job_name="worker", task_index=1)
         with fs.Session(server.target) as sess:
             ...
 
+    Each process of a cluster makes the server of its task, in any order. A session waits for the
+    tasks that its graph asks for - for all while it asks for none - 600 s, or as long as
+    `ConfigProto.operation_timeout_in_ms` says, and names those that are missing. All sessions share
+    what lies in the default container, as in TensorFlow.
+
+    The first parameter server - where there is no job "ps", the first task of the job that is
+    first in the alphabet - also keeps the list of who is there. When its process ends, the others
+    lose their values; they join again when it is restarted, and a `MonitoredTrainingSession` goes
+    on from the last checkpoint.
+
     Args:
-        server_or_cluster_def: A `ClusterSpec` or what makes one, with one task: the port of its
-            address is the one that is listened at, 0 for any.
-        job_name, task_index: Which of the tasks this process is; the only one by default.
+        server_or_cluster_def: A `ClusterSpec` or what makes one. Where it has one task, port 0 of
+            its address stands for any.
+        job_name, task_index: Which of the tasks this process is. The job may be left out where
+            there is one, and the number where the job has one task.
         protocol: None or "grpc": how it is called in TensorFlow.
         config: Says which devices it has.
         start: Whether it is started at once.
 
     Raises:
-        UnimplementedError: for a cluster of several tasks, or another protocol.
-        InvalidArgumentError: if the cluster has no such task.
+        UnimplementedError: for another protocol, or if Dask is not installed.
+        InvalidArgumentError: if the cluster has no such task, or an address is none.
+        UnavailableError: if its address is not this machine's, or in use.
     """
 
     def __init__(
@@ -63,7 +77,7 @@ class Server:
         self._job, self._index = _own_task(spec, job_name, task_index)
         self._spec = spec
         self._config = config
-        self._server: LocalServer | None = None
+        self._server: LocalServer | TaskServer | None = None
         self._ended = threading.Event()
         if start:
             self.start()
@@ -84,6 +98,16 @@ class Server:
         return self._spec
 
     @property
+    def server_def(self) -> dict[str, Any]:
+        """What TensorFlow's `ServerDef` tells, as a dict with the names of its fields."""
+        return {
+            "cluster": self._spec.as_dict(),
+            "job_name": self._job,
+            "task_index": self._index,
+            "protocol": "grpc",
+        }
+
+    @property
     def target(self) -> str:
         """What sessions find it by.
 
@@ -97,15 +121,19 @@ class Server:
     def start(self) -> None:
         """Starts it, unless it runs."""
         if self._server is None:
-            from flowscope.cluster.local_server import LocalServer  # it needs Dask's packages
-
-            address = self._spec.task_address(self._job, self._index)
-            self._server = LocalServer(self._job, self._index, address, self._config)
+            self._server = self._started()
 
     def join(self) -> None:
-        """Waits until it is stopped, which an interrupt or another thread's `stop` does."""
+        """Waits until it is stopped, which an interrupt or another thread's `stop` does.
+
+        Raises:
+            FailedPreconditionError: if the cluster does not take it: it has another version.
+        """
+        from flowscope.cluster.task_server import TaskServer  # it needs Dask
+
         while not self._ended.wait(_LOOK_S):
-            pass
+            if isinstance(self._server, TaskServer) and self._server.wait(0.0):
+                return
 
     def stop(self) -> None:
         """Ends it, and what runs on it; its values are gone."""
@@ -113,28 +141,40 @@ class Server:
             self._server.close()
         self._ended.set()
 
+    def _started(self) -> LocalServer | TaskServer:
+        tasks = _tasks(self._spec)
+        if len(tasks) == 1:
+            from flowscope.cluster.local_server import LocalServer  # it needs Dask's packages
+
+            address = tasks[self._job, self._index]
+            return LocalServer(self._job, self._index, address, self._config)
+        need_dask()
+        from flowscope.cluster.task_server import TaskServer  # it needs Dask
+
+        return TaskServer(tasks, self._job, self._index, self._config)
+
     def __repr__(self) -> str:
         state = "not started" if self._server is None else self._server.target
         return f"<fs.train.Server /job:{self._job}/task:{self._index}: {state}>"
 
 
+def _tasks(spec: ClusterSpec) -> dict[tuple[str, int], str]:
+    return {(j, i): spec.task_address(j, i) for j in spec.jobs for i in spec.task_indices(j)}
+
+
 def _own_task(spec: ClusterSpec, job: str | None, index: int | None) -> tuple[str, int]:
-    tasks = [(j, i) for j in spec.jobs for i in spec.task_indices(j)]
     if job is None and len(spec.jobs) != 1:
         raise InvalidArgumentError(
             f"expected a job_name, for the cluster has {len(spec.jobs)} jobs: {spec.jobs}"
         )
     job = spec.jobs[0] if job is None else job
     if index is None:
-        index = spec.task_indices(job)[0] if spec.num_tasks(job) == 1 else 0
+        if spec.num_tasks(job) != 1:
+            raise InvalidArgumentError(
+                f'expected a task_index, for the job "{job}" has tasks {spec.task_indices(job)}'
+            )
+        index = spec.task_indices(job)[0]
     spec.task_address(job, index)  # raises if there is none
-    if len(tasks) > 1:
-        raise UnimplementedError(
-            f"expected a cluster whose one task is this process, got {spec!r}: the processes of a "
-            "larger one are Dask workers. Start `dask scheduler` once, in the place of this server "
-            f'`dask worker SCHEDULER --name "{job}-{index}"`, and in the place of '
-            "Session(server.target) use fs.Session(fs.cluster.connect(SCHEDULER))"
-        )
     return job, index
 
 

@@ -168,7 +168,10 @@ class SessionManager:
     def _made(self, master: str | Target, config: ConfigProto | None, timeout_s: float) -> Session:
         if master:
             devices = {op.device for op in self._graph.get_operations() if op.device}
-            target_of(master, current()).wait_for(devices, timeout_s)
+            end = time.monotonic() + timeout_s
+            cluster = target_of(master, current(), timeout_s)
+            cluster.wait_for(devices, end - time.monotonic())
+            return Session(cluster, self._graph, config)
         return Session(master, self._graph, config)
 
     def _restored(

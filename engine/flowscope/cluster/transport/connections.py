@@ -231,6 +231,21 @@ class Connection:
             count = tls.read_into(view)
         return count
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the connection has ended at the other end, and all that came was read.
+
+        Who reads learns it from `read`; this is for connections that nobody reads at the moment.
+        """
+        if self.error is not None:
+            return False
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return self.error is None  # else it was closed here meanwhile
+
     def want_read(self) -> None:
         """Has the poller call `on_ready` once when there is something to read."""
         self._poller.want(self, self._tls is not None and self._tls.has_more)

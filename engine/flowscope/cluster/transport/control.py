@@ -19,9 +19,9 @@ from flowscope.errors import DeadlineExceededError, InternalError, OpError, Unav
 #: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say.
 OnCall = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
-#: Connections over Dask's ports overtake each other: so much later than the end of another one a
-#: goodbye may come.
-_GOODBYE_S = 1.0
+#: Each connection is read by another thread, and over Dask's ports they overtake each other: so
+#: much later than the end of another one a goodbye may be read, of sockets and over Dask's ports.
+_GOODBYE_S, _LATE_GOODBYE_S = 0.5, 1.0
 _ASK, _TELL, _ANSWER, _RAISED, _GOODBYE = "ask", "tell", "answer", "raised", "goodbye"
 
 
@@ -75,10 +75,11 @@ class Control:
 
     def end_with(self, error: Exception) -> None:
         """Ends it, for another connection with the peer has ended."""
-        if self.connection.is_direct or not isinstance(error, ConnectionResetError):
+        if not isinstance(error, ConnectionResetError):
             self.connection.fail(error)
             return
-        timer = threading.Timer(_GOODBYE_S, self.connection.fail, (error,))
+        seconds = _GOODBYE_S if self.connection.is_direct else _LATE_GOODBYE_S
+        timer = threading.Timer(seconds, self.connection.fail, (error,))
         timer.daemon = True
         timer.start()
 

@@ -260,6 +260,12 @@ class Endpoint:
         """
         self._peer(peer).control.tell(message)
 
+    def look_at(self, peer: str) -> None:
+        """Loses a peer with which a connection that is in use was cut, if nobody reads it now."""
+        found = self._peers.get(peer)
+        if found is not None:
+            found.look()
+
     def start_run(self, peer: str, header: dict[str, Any], values: Sequence[Any]) -> PendingRun:
         """Has a peer do something, on a thread of its own there; several may be under way.
 

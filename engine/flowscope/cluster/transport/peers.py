@@ -44,6 +44,8 @@ class Peer:
         self.idle: list[RunConnection] = []
         self.runs: set[Connection] = set()
         self.is_lost = False
+        #: What the last look has found cut.
+        self._cut: set[Connection] = set()
         #: Set when the steps that needed it have ended.
         self.gone = threading.Event()
         self.runs_started = 0
@@ -56,6 +58,20 @@ class Peer:
             self.runs.discard(run)
             for i, count in enumerate(_counts(run)):
                 self._past[i] += count
+
+    def look(self) -> None:
+        """Ends what is left of it if a connection that is in use was cut.
+
+        A step that runs here does not read the connections on which others answer: that they are
+        cut would be seen when it has ended. A peer that goes by itself says so on its control
+        connection, which may be read a little later: so it is cut if the next look finds it so too.
+        """
+        idle = {carrier.connection for carrier in list(self.idle)}
+        used = [*self.connections.values(), *[c for c in list(self.runs) if c not in idle]]
+        found = {c for c in used if c.is_cut}
+        if found & self._cut:
+            self.control.end_with(ConnectionResetError("a connection with it was cut"))
+        self._cut = found
 
     def counters(self) -> PeerCounters:
         """Returns what has gone there and back."""
