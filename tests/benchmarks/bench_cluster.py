@@ -264,6 +264,36 @@ def busy(fs: Any, target: Any, devices: list[str]) -> dict[str, float]:
             thread.join()
 
 
+def beside_steps(fs: Any, target: Any, devices: list[str]) -> dict[str, float]:
+    """Returns microseconds of a fetched scalar while other steps compute on both tasks."""
+    with fs.Graph().as_default(), fs.Session(target) as sess, fs.Session(target) as other:
+        x = fs.placeholder(fs.float32, [])
+        with fs.device(devices[1]):
+            there = x + 1.0
+        products = []
+        for device in devices:
+            with fs.device(device):
+                y = fs.random_uniform([400, 400])
+                for _ in range(20):
+                    y = fs.matmul(y, y) * 1e-3
+                products.append(fs.reduce_sum(y))
+        other.run(products)
+        is_over = threading.Event()
+
+        def compute() -> None:
+            while not is_over.is_set():
+                other.run(products)
+
+        thread = threading.Thread(target=compute)
+        thread.start()
+        try:
+            took = median_s(lambda: sess.run(there, {x: 1.0}), 2.0)
+        finally:
+            is_over.set()
+            thread.join()
+    return {"scalar fetched, steps beside us": took * 1e6}
+
+
 def many_ops(fs: Any, target: Any, devices: list[str]) -> dict[str, float]:
     """Returns seconds of the first step of many operations on all tasks, and of the second."""
     with fs.Graph().as_default(), fs.Session(target) as sess:
@@ -287,7 +317,7 @@ def measured(is_peer: bool, does_curve: bool) -> dict[str, float]:
     fs, tasks = load(is_peer), tensorflow_tasks if is_peer else flowscope_tasks
     found: dict[str, float] = {}
     with tasks(2) as (target, devices):
-        for part in (loops, crossings, busy):
+        for part in (loops, crossings, busy, beside_steps):
             found |= part(fs, target, devices)
     with tasks(5) as (target, devices):
         found |= many_ops(fs, target, devices)

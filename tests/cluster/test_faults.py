@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from local_clusters import wait_until
 from own_threads import own_threads
-from random_kills import kill_at_random
+from random_faults import RAISED, Faults
 
 import flowscope as fs
 from flowscope.errors import CancelledError, FailedPreconditionError, OpError, UnavailableError
@@ -243,10 +243,19 @@ def test_nothing_stays_behind(cluster: fs.cluster.Cluster, graph: fs.Graph) -> N
         assert session.run(result, {index: 0}) == 20000.0
 
 
-def test_random_kills(cluster: fs.cluster.Cluster, tmp_path: Path) -> None:
-    """Workers are killed at random points; values are restored from the last save each time.
+def test_random_faults(cluster: fs.cluster.Cluster, tmp_path: Path) -> None:
+    """Steps meet faults of all kinds at random points, and leave nothing behind.
 
-    `python tests/helpers/random_kills.py 200` does so more often.
+    `python tests/helpers/random_faults.py 1000` does so more often.
     """
-    took = kill_at_random(cluster, 5, random.Random(18), str(tmp_path))
-    assert max(took) < ENDS_S
+    draw = random.Random(18)
+    faults = Faults(cluster, draw, str(tmp_path))
+    kinds = [*RAISED, "kill", "kill", "cut", "cut"]
+    draw.shuffle(kinds)
+    for kind in kinds:
+        faults.meet(kind)
+    faults.session.close()
+    assert max(faults.took.values()) < ENDS_S
+    # A few begin when they are first needed; none stays for each fault.
+    wait_until(lambda: own_threads() <= faults.threads + 3)
+    assert cluster.endpoint.open_steps() == []
