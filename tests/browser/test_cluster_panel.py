@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def worker(number: int, **told: Any) -> WorkerStatus:
         task(number), f"tcp://10.0.0.{number}:4{number}217", "5f", f"node-{number}", 47110 + number,
         (f"{task(number)}/device:CPU:0", f"{task(number)}/device:GPU:0"), "ok", "", 0.1,
         1_100_000_000, 4_000_000_000, 52_400_000, 1204, 1, 48_000_000, 1_200_000, 0.0032, 0.000041,
-        0.000082, 1_900_000_000.0, (),
+        0.000082, 1_900_000_000.0, (), "sockets",
     )  # fmt: skip
     return replace(made, **told)
 
@@ -48,7 +49,8 @@ def status(is_hung: bool) -> ClusterStatus:
     )
     told = {"health": "hung", "reason": "its process is stopped", "silent_s": 2.2}
     last = worker(2, memory_bytes=3_700_000_000, queues=(QueueFill("jobs", 7, 8, 1, 0),))
-    workers = (CLIENT, worker(0), worker(1, memory_bytes=2_700_000_000), last)
+    sealed = worker(1, memory_bytes=2_700_000_000, transport="dask", is_encrypted=True)
+    workers = (CLIENT, worker(0), sealed, last)
     if is_hung:
         workers = (*workers[:-1], replace(last, **told))
     health = {w.task: (w.health, w.reason) for w in workers}
@@ -105,6 +107,10 @@ def test_workers_are_rows_and_a_worker_that_hangs_is_named_first(
     last = rows.nth(3)
     expect(last).to_have_attribute("data-health", "hung")
     expect(last).to_contain_text("3.70 GB of 4.00 GB")
+    reached = rows.nth(1).locator(".fs-transport")
+    expect(reached).to_have_text("sockets, no TLS")
+    expect(reached).to_have_attribute("title", re.compile(r"^This worker .* not encrypted\.$"))
+    expect(rows.nth(2).locator(".fs-transport")).to_have_text("Dask's ports, TLS")
     waits = rows.nth(1).locator(".fs-waits")
     expect(waits).to_contain_text("h:0 of GPU:0 of worker 2 for 2.14")
     box, around = waits.bounding_box(), panel.bounding_box()

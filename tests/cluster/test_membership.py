@@ -138,6 +138,7 @@ def test_sealed(tmp_path: Path, source_env: dict[str, str], graph: fs.Graph) -> 
     with started_cluster(source_env, 2, security=security, protocol="tls://") as dask:
         with fs.cluster.connect(dask) as cluster, fs.Session(cluster) as session:
             assert cluster.target.startswith("tls://")
+            assert all(w.is_encrypted and w.transport for w in cluster.status().workers)
             with fs.device(TASKS[0]):
                 x = fs.placeholder(fs.float64, [None])
                 half = x * 0.5

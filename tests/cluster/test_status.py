@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from flowscope.cluster.status import (
@@ -43,6 +45,17 @@ def test_it_prints_as_a_table_with_what_is_wrong_below():
     assert "300 MB of 4 GB" in row
     assert "12 (1 run)" in row
     assert below == ["ps 1 hangs: no step waits for it", "Dask: http://a/status"]
+
+
+def test_the_table_says_by_what_a_worker_is_reached_and_whether_that_is_encrypted():
+    sealed = replace(WORKER, transport="sockets", is_encrypted=True)
+    none = replace(WORKER, is_encrypted=True)
+    _, plain, encrypted, silent = str(
+        ClusterStatus("t", "", "", (replace(sealed, is_encrypted=False), sealed, none), (), ())
+    ).splitlines()
+    assert "sockets" in plain and "TLS" not in plain
+    assert "sockets, TLS" in encrypted
+    assert "TLS" not in silent
 
 
 def test_its_html_is_escaped_and_links_to_nothing_but_pages():

@@ -50,6 +50,7 @@ def contexts(tmp_path_factory):
 @pytest.fixture
 def sealed(contexts):
     one, other = (Endpoint(n, 1, b"", tls=contexts) for n in (SENDER, RECEIVER))
+    assert one.is_sealed
     one.connect(RECEIVER, other.address, 1)
     yield one, other
     one.close()

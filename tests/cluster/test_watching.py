@@ -106,6 +106,7 @@ def test_all_tell_of_themselves_and_clocks_are_measured(watched):
     last = told.workers[3]
     assert (last.worker, last.pid, last.incarnation, last.memory_limit) == ("w2", 42, "7", 10**9)
     assert (last.steps, last.held_bytes) == (3, 64)
+    assert (last.transport, last.is_encrypted) == ("sockets", False)
     assert last.sent_bytes > 0 and last.received_bytes > 0
     assert last.memory_bytes and last.queues[0].capacity == 8
     assert last.clock_error_s is not None and last.clock_error_s < 0.5

@@ -49,6 +49,7 @@ def status_report(
         "steps": steps,
         "running": running,
         "transports": sorted({"sockets" if p.is_direct else "dask" for p in peers}),
+        "encrypted": endpoint.is_sealed,
         "traffic": [sum(p.sent_bytes for p in peers), sum(p.received_bytes for p in peers)],
         "queues": [[q.name, q.size, q.capacity, *q.waiting] for q in queues],
         "queue_waits": [[f"{step.client:x}", step.number, *told] for step, *told in queue_waits],

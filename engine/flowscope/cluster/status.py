@@ -93,6 +93,8 @@ class WorkerStatus:
     #: What its connections with other processes are: "sockets" of their own, "dask" for those over
     #: Dask's ports, or "dask and sockets"; "" where it has none.
     transport: str = ""
+    #: Whether they are encrypted by TLS: where Dask's are, those of sockets are, too.
+    is_encrypted: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,9 +191,10 @@ def _cells(worker: WorkerStatus) -> Sequence[str]:
     devices = " ".join(device.rpartition("device:")[2] for device in worker.devices)
     running = f" ({worker.running} run)" if worker.running else ""
     health = worker.health if not worker.reason else f"{worker.health}: {worker.reason}"
+    transport = worker.transport + (", TLS" if worker.transport and worker.is_encrypted else "")
     return (
         short_task(worker.task), worker.worker, worker.host, str(worker.pid), devices, memory,
-        bytes_text(worker.held_bytes), f"{worker.steps}{running}", worker.transport, health,
+        bytes_text(worker.held_bytes), f"{worker.steps}{running}", transport, health,
     )  # fmt: skip
 
 

@@ -302,6 +302,7 @@ def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
         "sent_bytes": sent,
         "received_bytes": received,
         "transport": " and ".join(report.get("transports", ())),
+        "is_encrypted": report.get("encrypted", False),
         "queues": tuple(QueueFill(*queue) for queue in report.get("queues", ())),
     }
 

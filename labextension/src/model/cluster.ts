@@ -39,6 +39,9 @@ export interface WorkerRow {
   /** So far ahead of the kernel's clock, and the most that this is wrong; "" where it was not measured. */
   readonly clock: string;
   readonly clockError: string;
+  /** By what it is reached, and the same in a sentence; "" where it is connected with nobody. */
+  readonly transport: string;
+  readonly transportTitle: string;
   /** What its devices wait for, the longest wait first. */
   readonly waits: readonly WaitRow[];
   readonly queues: readonly string[];
@@ -125,6 +128,8 @@ export function workerRows({ workers, waits }: ClusterStatus): WorkerRow[] {
     link: linkText(worker),
     clock: worker.clock_ahead_s === null ? "" : `${worker.clock_ahead_s < 0 ? "\u2212" : "+"}${duration(Math.abs(worker.clock_ahead_s))}`,
     clockError: worker.clock_error_s === null ? "" : `\u00b1 ${duration(worker.clock_error_s)}`,
+    transport: transportText(worker),
+    transportTitle: transportTitle(worker),
     waits: waits.filter(({ device }) => device.startsWith(`${worker.task}/`)).map(waitRow),
     queues: worker.queues.map(({ name, size, capacity }) => `${name}: ${size} of ${capacity}`),
   }));
@@ -140,6 +145,30 @@ function fillOf({ memory_bytes: used, memory_limit: limit }: WorkerStatus): Fill
 function linkText({ bytes_per_s: speed, round_trip_s: trip }: WorkerStatus): string {
   const parts = [...(speed === null ? [] : [`${bytesText(speed)}/s`]), ...(trip === null ? [] : [`${duration(trip)} there and back`])];
   return parts.join(", ");
+}
+
+/** What the parts of `WorkerStatus.transport` are called, and what they are. */
+const TRANSPORTS: ReadonlyMap<string, readonly [string, string]> = new Map([
+  ["sockets", ["sockets", "sockets of flowscope's own"]],
+  ["dask", ["Dask's ports", "Dask's ports (distributed.comm)"]],
+]);
+
+function transportParts({ transport }: WorkerStatus): (readonly [string, string])[] {
+  return transport === "" ? [] : transport.split(" and ").map((part) => TRANSPORTS.get(part) ?? [part, part]);
+}
+
+/** "sockets, TLS"; "Dask's ports and sockets, no TLS". */
+function transportText(worker: WorkerStatus): string {
+  const parts = transportParts(worker);
+  return parts.length === 0 ? "" : `${parts.map(([name]) => name).join(" and ")}, ${worker.is_encrypted ? "TLS" : "no TLS"}`;
+}
+
+function transportTitle(worker: WorkerStatus): string {
+  const parts = transportParts(worker);
+  if (parts.length === 0) return "";
+  const who = worker.task.startsWith("/job:client/") ? "This notebook" : "This worker";
+  const over = parts.map(([, what]) => what).join(" with some processes, and with others over ");
+  return `${who} exchanges messages and values with other processes over ${over}, ${worker.is_encrypted ? "encrypted by TLS" : "not encrypted"}.`;
 }
 
 function memoryText({ memory_bytes: used, memory_limit: limit }: WorkerStatus): string {

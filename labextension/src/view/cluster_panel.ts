@@ -107,8 +107,9 @@ class ClusterPanel {
   #rowElement(row: WorkerRow): HTMLElement {
     const small = (texts: readonly string[]): HTMLElement[] => texts.filter((text) => text !== "").map((text) => make("small", {}, text));
     const reason = row.reason === "" ? [] : [make("div", { class: "fs-reason" }, `${row.health}: ${row.reason}`)];
+    const transport = row.transport === "" ? [] : [make("small", { class: "fs-transport", title: row.transportTitle }, row.transport)];
     const cells = [
-      make("td", {}, healthDot(row), make("b", {}, row.name), ...small([row.dask])),
+      make("td", {}, healthDot(row), make("b", {}, row.name), ...small([row.dask]), ...transport),
       make("td", { class: "fs-waits" }, ...reason, ...row.waits.slice(0, 3).map(waitElement), ...small(row.waits.length > 3 ? [`and ${row.waits.length - 3} more`] : [])),
       make("td", {}, memoryBar(row), ...small([row.memory])),
       make("td", {}, ...row.devices.map(({ name, short }) => make("button", { type: "button", class: "fs-link", "data-device": name, "data-key": `device ${name}`, title: `Show what stands on ${name} alone`, ...OWN_KEYS }, short))),

@@ -63,6 +63,7 @@ export interface WorkerStatus {
   readonly bytes_per_s: number | null;
   readonly queues: readonly QueueFill[];
   readonly transport: string;
+  readonly is_encrypted: boolean;
 }
 
 /** One sentence on why steps do not go on. */

@@ -312,6 +312,11 @@ class Endpoint:
         """Ends the steps of a client, and forgets what has come for others of its steps."""
         self._steps.forget(client)
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether what it sends is encrypted by TLS."""
+        return self._tls is not None
+
     def counters(self) -> Counters:
         """Returns what has gone between this process and its peers, by their names."""
         return {name: peer.counters() for name, peer in list(self._peers.items())}
