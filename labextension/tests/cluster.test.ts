@@ -49,6 +49,12 @@ test("a row says by what its worker is reached, and a sentence the same", () => 
   assert.match(workerRows(STATUS)[0]?.transportTitle ?? "", /^This notebook exchanges/);
 });
 
+test("a row's title has what the table has no room for", () => {
+  const title = workerRows(STATUS)[1]?.title ?? "";
+  for (const part of ["worker 0, alice in Dask", "127.0.0.1, process 4711", "devices CPU:0 GPU:0", "steps 12, 1 running", "jobs: 3 of 8", "there and back", "sockets, no TLS"]) assert.ok(title.includes(part), part);
+  assert.doesNotMatch(workerRows({ ...STATUS, workers: [{ ...CLIENT, transport: "", sent_bytes: null, received_bytes: null }] })[0]?.title ?? "", /^$|clock|sent/m);
+});
+
 test("memory is full where Dask would pause the worker", () => {
   const row = (memory_bytes: number): unknown => workerRows({ ...STATUS, workers: [{ ...WORKER, memory_bytes }] })[0]?.fill?.level;
   assert.deepEqual([1e8, 2.5e8, 3.3e8, 9e8].map(row), ["well", "high", "critical", "critical"]);

@@ -112,7 +112,7 @@ def test_workers_are_rows_and_a_worker_that_hangs_is_named_first(
     expect(reached).to_have_attribute("title", re.compile(r"^This worker .* not encrypted\.$"))
     expect(rows.nth(2).locator(".fs-transport")).to_have_text("Dask's ports, TLS")
     waits = rows.nth(1).locator(".fs-waits")
-    expect(waits).to_contain_text("h:0 of GPU:0 of worker 2 for 2.14")
+    expect(waits).to_contain_text(re.compile(r"h:0 of GPU:0 of worker 2\s*for 2\.14"))
     box, around = waits.bounding_box(), panel.bounding_box()
     assert box is not None and around is not None
     assert box["x"] + box["width"] <= around["x"] + around["width"], "what counts is in sight"
@@ -126,6 +126,105 @@ def test_workers_are_rows_and_a_worker_that_hangs_is_named_first(
     expect(finding).to_contain_text("GPU:0 of worker 2 has not sent yet")
     stage.press("C")
     expect(panel).to_be_hidden()
+
+
+def sixteen() -> ClusterStatus:
+    """Workers with long names of every kind, each with eight GPUs; all wait for the last one."""
+    name = "/job:preprocessing_of_samples/replica:0/task:{}".format
+    op = "model/encoder/layer_with_a_long_name/attention/output/add:0"
+    workers = [
+        worker(
+            number, task=name(number), worker=f"tcp://worker-{number}.training.example.org:40217",
+            host=f"gpu-node-{number:03}.rack-7.training.example.org", transport="dask and sockets",
+            devices=tuple(f"{name(number)}/device:GPU:{gpu}" for gpu in range(8)), steps=1_234_567,
+            queues=(QueueFill("pipeline/shuffled_batches_of_samples", 7, 4096, 1, 0),),
+        )
+        for number in range(16)
+    ]  # fmt: skip
+    last = workers[-1].devices[-1]
+    waits = [
+        WaitStatus("c", 7, device, last, op, "value", 2.0 + number)
+        for number, one in enumerate(workers[:-1])
+        for device in one.devices[:5]
+    ]
+    told = joined(waits)
+    found = findings(told, {w.task: (w.health, w.reason) for w in workers})
+    return ClusterStatus("fs://7", "", "http://127.0.0.1/", (CLIENT, *workers), told, found)
+
+
+#: What is cut and has no title with the whole text; and lines of text that lie on each other.
+UNREADABLE = """panel => {
+    const found = [];
+    const all = [...panel.querySelectorAll("*")].filter(e => e.checkVisibility());
+    for (const e of all) {
+        const text = e.textContent.trim();
+        const style = getComputedStyle(e);
+        const hides = (overflow, all, shown) => all > shown + 1 &&
+            (overflow === "hidden" || overflow === "clip");
+        const isCut = hides(style.overflowX, e.scrollWidth, e.clientWidth) ||
+            hides(style.overflowY, e.scrollHeight, e.clientHeight);
+        if (!isCut || text === "" || e.matches("thead, thead *")) continue;
+        const titles = [];
+        for (let at = e; at !== null && at !== panel; at = at.parentElement) titles.push(at.title);
+        const hasAll = titles.some(t => t.includes(text)) || e.matches(".fs-transport[title]");
+        if (!hasAll) found.push(`cut: ${e.tagName} ${e.className} ${text}`);
+    }
+    const texts = all.filter(e => e.matches(
+        "a, b, li, small, .fs-line, .fs-clamped, .fs-since, .fs-reason"));
+    const boxes = texts.map(e => [e, e.getBoundingClientRect()]);
+    boxes.forEach(([e, a], i) => boxes.slice(i + 1).forEach(([o, b]) => {
+        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (across > 1 && down > 3) found.push(`overlap: ${e.textContent} | ${o.textContent}`);
+    }));
+    const around = panel.getBoundingClientRect();
+    const out = boxes.filter(([, box]) => box.right > around.right + 1);
+    found.push(...out.map(([e]) => `out: ${e.textContent}`));
+    return found;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (1600, "light"), (1280, "light"), (1280, "dark"), (900, "light"), (700, "light"),
+        (600, "dark"), (480, "light"), (300, "dark"), (230, "light"),
+    ],
+)  # fmt: skip
+def test_many_workers_with_long_names_are_readable_at_every_width(
+    host: LiveHost, page: Page, recorded: Recorded, tmp_path: Path, width: int, theme: str
+) -> None:
+    recorded.told = sixteen()
+    page.set_viewport_size({"width": max(width, 1280), "height": 800})
+    host.start(theme)
+    page.evaluate("w => { document.querySelector('#host').style.width = w }", f"{width - 16}px")
+    page.get_by_test_id("fs-stage").press("C")
+    panel = page.get_by_test_id("fs-cluster")
+    rows = panel.locator("tbody tr")
+    host.pump(lambda: rows.count() == 17)
+    page.screenshot(path=tmp_path / f"sixteen-{width}-{theme}.png")
+    assert panel.evaluate(UNREADABLE) == []
+    assert panel.evaluate("p => p.scrollWidth <= p.clientWidth + 1")
+    name = rows.nth(16).locator("td").first
+    expect(name).to_have_attribute("title", re.compile(r"gpu-node-015\.rack-7.*\n.*GPU:7.*", re.S))
+
+
+def test_a_title_and_a_pressed_button_stay_while_answers_come(
+    host: LiveHost, page: Page, recorded: Recorded
+) -> None:
+    host.start("light")
+    page.get_by_test_id("fs-stage").press("C")
+    rows = page.get_by_test_id("fs-cluster").locator("tbody tr")
+    host.pump(lambda: rows.count() == 4)
+    row = rows.nth(1)
+    wait = row.get_by_role("button", name="h:0 of GPU:0 of worker 2").element_handle()
+    name = row.locator("td").first.element_handle()
+    told = recorded.told
+    again = [replace(w, steps=w.steps + 1, running=2) for w in told.workers]
+    recorded.told = replace(told, workers=tuple(again))
+    host.pump(lambda: "2 running" in row.inner_text())
+    assert wait.evaluate("e => e.isConnected") and name.evaluate("e => e.isConnected")
+    assert "2 running" in (name.get_attribute("title") or "")
 
 
 def test_without_a_cluster_it_says_how_to_connect_one(

@@ -42,6 +42,8 @@ export interface WorkerRow {
   /** By what it is reached, and the same in a sentence; "" where it is connected with nobody. */
   readonly transport: string;
   readonly transportTitle: string;
+  /** All that is known of it but its waits, a line each: there may be no room for it in the table. */
+  readonly title: string;
   /** What its devices wait for, the longest wait first. */
   readonly waits: readonly WaitRow[];
   readonly queues: readonly string[];
@@ -109,30 +111,49 @@ export function deviceText(device: string): string {
 }
 
 export function workerRows({ workers, waits }: ClusterStatus): WorkerRow[] {
-  return workers.map((worker) => ({
-    task: worker.task,
-    name: taskText(worker.task),
-    dask: worker.worker === "" ? "" : `${worker.worker} in Dask`,
-    host: worker.host,
-    process: `process ${worker.pid}`,
-    devices: worker.devices.map((name) => ({ name, short: name.slice(name.lastIndexOf("/device:") + "/device:".length) })),
-    health: worker.health,
-    reason: worker.reason,
-    fill: fillOf(worker),
-    memory: memoryText(worker),
-    held: bytesText(worker.held_bytes),
-    steps: whole(worker.steps),
-    running: worker.running > 0 ? `${worker.running} running` : "",
-    sent: worker.sent_bytes === null ? "" : `${bytesText(worker.sent_bytes)} sent`,
-    received: worker.received_bytes === null ? "" : `${bytesText(worker.received_bytes)} received`,
-    link: linkText(worker),
-    clock: worker.clock_ahead_s === null ? "" : `${worker.clock_ahead_s < 0 ? "\u2212" : "+"}${duration(Math.abs(worker.clock_ahead_s))}`,
-    clockError: worker.clock_error_s === null ? "" : `\u00b1 ${duration(worker.clock_error_s)}`,
-    transport: transportText(worker),
-    transportTitle: transportTitle(worker),
-    waits: waits.filter(({ device }) => device.startsWith(`${worker.task}/`)).map(waitRow),
-    queues: worker.queues.map(({ name, size, capacity }) => `${name}: ${size} of ${capacity}`),
-  }));
+  return workers.map((worker) => {
+    const row = {
+      task: worker.task,
+      name: taskText(worker.task),
+      dask: worker.worker === "" ? "" : `${worker.worker} in Dask`,
+      host: worker.host,
+      process: `process ${worker.pid}`,
+      devices: worker.devices.map((name) => ({ name, short: name.slice(name.lastIndexOf("/device:") + "/device:".length) })),
+      health: worker.health,
+      reason: worker.reason,
+      fill: fillOf(worker),
+      memory: memoryText(worker),
+      held: bytesText(worker.held_bytes),
+      steps: whole(worker.steps),
+      running: worker.running > 0 ? `${worker.running} running` : "",
+      sent: worker.sent_bytes === null ? "" : `${bytesText(worker.sent_bytes)} sent`,
+      received: worker.received_bytes === null ? "" : `${bytesText(worker.received_bytes)} received`,
+      link: linkText(worker),
+      clock: worker.clock_ahead_s === null ? "" : `${worker.clock_ahead_s < 0 ? "\u2212" : "+"}${duration(Math.abs(worker.clock_ahead_s))}`,
+      clockError: worker.clock_error_s === null ? "" : `\u00b1 ${duration(worker.clock_error_s)}`,
+      transport: transportText(worker),
+      transportTitle: transportTitle(worker),
+      waits: waits.filter(({ device }) => device.startsWith(`${worker.task}/`)).map(waitRow),
+      queues: worker.queues.map(({ name, size, capacity }) => `${name}: ${size} of ${capacity}`),
+    };
+    return { ...row, title: titleOf(row) };
+  });
+}
+
+function titleOf(row: Omit<WorkerRow, "title">): string {
+  const lines = [
+    [row.name, row.dask],
+    [row.host, row.process],
+    [row.memory === "" ? "" : `memory ${row.memory}`],
+    [row.devices.length === 0 ? "" : `devices ${row.devices.map(({ short }) => short).join(" ")}`],
+    [`steps ${row.steps}`, row.running],
+    [`holds ${row.held}`, ...row.queues],
+    [row.sent, row.received],
+    [row.link === "" ? "" : `from here ${row.link}`],
+    [row.clock === "" ? "" : `clock ${row.clock} ${row.clockError}`.trim()],
+    [row.transport],
+  ];
+  return lines.map((parts) => parts.filter((part) => part !== "").join(", ")).filter((text) => text !== "").join("\n");
 }
 
 function fillOf({ memory_bytes: used, memory_limit: limit }: WorkerStatus): Fill | null {

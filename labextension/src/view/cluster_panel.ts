@@ -4,17 +4,19 @@ import { deviceQuestion } from "../model/devices.js";
 import { opBox } from "../model/ids.js";
 import type { ClusterStatus, Finding } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { adapt, button, make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 /** While the panel is open the cluster is asked so often. */
 const PERIOD_MS = 500;
 /** An answer that has not come by then is lost: the kernel was started again. */
 const LOST_MS = 8000;
+/** So many waits of a worker are shown. */
+const WAITS = 3;
 const EMPTY = "This kernel is connected to no cluster. Connect one, and run steps on its workers:";
 const HOW = "cluster = fs.cluster.connect(client)   # a dask.distributed Client, or a scheduler's address\nsess = fs.Session(cluster)";
 const HEADS: readonly (readonly [string, string])[] = [
-  ["worker", ""], ["waits for", ""], ["memory", "of its process, and what Dask lets it use"], ["devices", "click one to see its operations alone"],
+  ["worker", "and by what it is reached"], ["waits for", "what its devices wait for, the longest wait first"], ["memory", "of its process, and what Dask lets it use"], ["devices", "click one to see its operations alone"],
   ["steps", "that it has taken part in"], ["holds", "bytes of its variables, and elements of its queues"], ["where", "host and process"],
   ["traffic", "bytes sent to other processes, and received; how quick the link to this kernel is"], ["clock", "so far ahead of this kernel's clock, and how wrong that can be"],
 ];
@@ -75,7 +77,9 @@ class ClusterPanel {
     if (!drawers.isOpen("cluster")) return;
     const { status, problem } = cluster;
     const isThere = status !== null;
-    setText(this.#note, isThere ? summaryText(status) : session.isLive && !cluster.isKnown ? "\u2026" : "");
+    const summary = isThere ? summaryText(status) : session.isLive && !cluster.isKnown ? "\u2026" : "";
+    setText(this.#note, summary);
+    this.#note.title = summary;
     setText(this.#problem, problem);
     this.#problem.hidden = problem === "";
     this.#empty.hidden = isThere || (session.isLive && !cluster.isKnown);
@@ -94,32 +98,15 @@ class ClusterPanel {
     const texts = findings.map(({ kind, text }) => `${kind} ${text}`).join("\n");
     if (this.#findings.dataset.texts === texts) return;
     this.#findings.dataset.texts = texts;
-    this.#findings.replaceChildren(...findings.map(({ kind, text }) => make("li", { "data-kind": kind }, text)));
+    this.#findings.replaceChildren(...findings.map(({ kind, text }) => make("li", { "data-kind": kind, title: text }, text)));
   }
 
-  /** Rows are made anew, but keep the focus: a reader of the screen stays where it is. */
+  /** What is the same stays: it keeps the focus, a title that is read, and a button that is being pressed. */
   #showRows(rows: readonly WorkerRow[]): void {
     const focused = document.activeElement instanceof HTMLElement && this.#body.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-    this.#body.replaceChildren(...rows.map((row) => this.#rowElement(row)));
-    if (focused !== undefined) [...this.#body.querySelectorAll<HTMLElement>("[data-key]")].find(({ dataset }) => dataset.key === focused)?.focus({ preventScroll: true });
-  }
-
-  #rowElement(row: WorkerRow): HTMLElement {
-    const small = (texts: readonly string[]): HTMLElement[] => texts.filter((text) => text !== "").map((text) => make("small", {}, text));
-    const reason = row.reason === "" ? [] : [make("div", { class: "fs-reason" }, `${row.health}: ${row.reason}`)];
-    const transport = row.transport === "" ? [] : [make("small", { class: "fs-transport", title: row.transportTitle }, row.transport)];
-    const cells = [
-      make("td", {}, healthDot(row), make("b", {}, row.name), ...small([row.dask]), ...transport),
-      make("td", { class: "fs-waits" }, ...reason, ...row.waits.slice(0, 3).map(waitElement), ...small(row.waits.length > 3 ? [`and ${row.waits.length - 3} more`] : [])),
-      make("td", {}, memoryBar(row), ...small([row.memory])),
-      make("td", {}, ...row.devices.map(({ name, short }) => make("button", { type: "button", class: "fs-link", "data-device": name, "data-key": `device ${name}`, title: `Show what stands on ${name} alone`, ...OWN_KEYS }, short))),
-      make("td", {}, row.steps, ...small([row.running])),
-      make("td", {}, row.held, ...small(row.queues)),
-      make("td", {}, row.host, ...small([row.process])),
-      make("td", {}, ...small([row.sent, row.received, row.link])),
-      make("td", {}, row.clock, ...small([row.clockError])),
-    ];
-    return make("tr", { "data-task": row.task, "data-health": row.health }, ...cells);
+    adapt(this.#body, make("tbody", {}, ...rows.map(rowElement)));
+    if (focused === undefined || this.#body.contains(document.activeElement)) return;
+    [...this.#body.querySelectorAll<HTMLElement>("[data-key]")].find(({ dataset }) => dataset.key === focused)?.focus({ preventScroll: true });
   }
 
   #onClick(target: Element): void {
@@ -136,6 +123,43 @@ class ClusterPanel {
   }
 }
 
+/** A cell per head. Where there is no room for a table a cell is a line, which says its head before it. */
+function rowElement(row: WorkerRow): HTMLElement {
+  const reason = row.reason === "" ? [] : [make("div", { class: "fs-reason" }, `${row.health}: ${row.reason}`)];
+  const transport = row.transport === "" ? [] : [make("small", { class: "fs-transport", title: row.transportTitle }, row.transport)];
+  const more = row.waits.slice(WAITS);
+  const others = more.length === 0 ? [] : [make("small", { title: more.map(({ text, since }) => `${text} ${since}`).join("\n") }, `and ${more.length} more`)];
+  const cells: (readonly (Node | string)[])[] = [
+    [healthDot(row), nameElement(row.name), ...small(row.dask), ...transport],
+    [...reason, ...row.waits.slice(0, WAITS).map(waitElement), ...others],
+    [memoryBar(row), ...small(row.memory)],
+    row.devices.map(({ name, short }) => make("button", { type: "button", class: "fs-link", "data-device": name, "data-key": `device ${name}`, title: `Show what stands on ${name} alone`, ...OWN_KEYS }, short)),
+    [line(row.steps), ...small(row.running)],
+    [line(row.held), ...small(...row.queues)],
+    [line(row.host), ...small(row.process)],
+    small(row.sent, row.received, row.link),
+    [...(row.clock === "" ? [] : [line(row.clock)]), ...small(row.clockError)],
+  ];
+  const elements = cells.map((cell, i) => make("td", { "data-head": HEADS[i]?.[0] ?? "" }, ...cell));
+  elements[0]?.setAttribute("title", row.title);
+  elements[1]?.classList.add("fs-waits");
+  return make("tr", { "data-key": row.task, "data-task": row.task, "data-health": row.health }, ...elements);
+}
+
+/** Of a long name the number stays in sight. */
+function nameElement(name: string): HTMLElement {
+  const [, job = name, number = ""] = /^(.*)( \d+)$/.exec(name) ?? [];
+  return make("b", { class: "fs-cluster-name" }, make("span", {}, job), number);
+}
+
+function small(...texts: readonly string[]): HTMLElement[] {
+  return texts.filter((text) => text !== "").map((text) => make("small", { title: text }, text));
+}
+
+function line(text: string): HTMLElement {
+  return make("div", { class: "fs-line", title: text }, text);
+}
+
 function healthDot({ health, name }: WorkerRow): HTMLElement {
   return make("span", { class: "fs-health", role: "img", "aria-label": `${name}: ${health}`, title: health });
 }
@@ -149,8 +173,9 @@ function memoryBar({ fill }: WorkerRow): HTMLElement {
 }
 
 function waitElement({ text, op, since }: WaitRow): HTMLElement {
-  const what = op === null ? make("span", {}, text) : make("button", { type: "button", class: "fs-link", "data-op": op, "data-key": `wait ${text}`, ...OWN_KEYS }, text);
-  return make("div", {}, what, ` ${since}`);
+  const what = make("span", { class: "fs-clamped" }, text);
+  const shown = op === null ? what : make("button", { type: "button", class: "fs-link", "data-op": op, "data-key": `wait ${text}`, ...OWN_KEYS }, what);
+  return make("div", { class: "fs-wait", title: `${text} ${since}` }, shown, make("span", { class: "fs-since" }, since));
 }
 
 export const clusterPanel: Panel = { id: "cluster", title: "Cluster", region: "below", order: 97, make: (view) => new ClusterPanel(view).element };

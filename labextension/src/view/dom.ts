@@ -87,6 +87,30 @@ export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/**
+ * Gives an element the attributes and children of another one. What is there already stays and is changed only where it
+ * differs; another key (`data-key`) is another thing, and is put in the place of what was there.
+ */
+export function adapt(element: Element, wanted: Element): void {
+  for (const { name } of [...element.attributes]) if (!wanted.hasAttribute(name)) element.removeAttribute(name);
+  for (const { name, value } of wanted.attributes) if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  const had = [...element.childNodes];
+  const made = [...wanted.childNodes];
+  for (const surplus of had.slice(made.length)) surplus.remove();
+  for (const [i, child] of made.entries()) {
+    const old = had[i];
+    if (old === undefined) element.append(child);
+    else if (old.isEqualNode(child)) continue;
+    else if (old instanceof Element && child instanceof Element && isSameThing(old, child)) adapt(old, child);
+    else if (old instanceof Text && child instanceof Text) old.data = child.data;
+    else old.replaceWith(child);
+  }
+}
+
+function isSameThing(one: Element, other: Element): boolean {
+  return one.tagName === other.tagName && one.getAttribute("data-key") === other.getAttribute("data-key");
+}
+
 /** Gives an element these children in this order. Those that stay are not moved without need: they keep the focus. */
 export function placeChildren(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const wanted = new Set<Element>(children);
