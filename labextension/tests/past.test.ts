@@ -57,6 +57,17 @@ test("what is looked at stays the same moment while older values go", () => {
   assert.equal(one.shown, null, "what was told is another value");
 });
 
+test("a value is not shown as that of another row while that one's is awaited", () => {
+  const { past: one } = past();
+  one.take(told(one.await(one.question()!)));
+  one.take(told(one.await(one.question()!), VALUE));
+  one.chooseRow(1);
+  const number = one.await(one.question()!);
+  assert.equal(one.shown, null);
+  one.take(told(number, VALUE));
+  assert.equal(one.shown, VALUE);
+});
+
 test("the values of a recording are looked at by steps", () => {
   const graph = new GraphBuilder();
   graph.op("Tanh", "h");

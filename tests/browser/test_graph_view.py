@@ -107,15 +107,16 @@ def test_the_graph_is_seen_and_scopes_open_and_close(view: View) -> None:
 def test_the_canvas_is_painted(view: View) -> None:
     canvas = view.output.locator("canvas").first
     expect(canvas).to_be_visible()
-    colours = canvas.evaluate(
+    view.output.page.wait_for_function(
         """canvas => {
+            if (canvas.width === 0 || canvas.height === 0) return false;
             const c = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
             const seen = new Set();
             for (let i = 0; i < c.length; i += 4) seen.add((c[i] << 16) | (c[i + 1] << 8) | c[i +
-            2]); return seen.size;
-        }"""
+            2]); return seen.size > 10;
+        }""",
+        arg=canvas.element_handle(),
     )
-    assert colours > 10
 
 
 def test_a_busy_cell_is_watched_paused_continued_and_stopped(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import signal
 import socket
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -151,6 +153,41 @@ def test_nothing_is_left_of_connections_that_have_ended(
     one.connect(RECEIVER, address, 1)
     one.disconnect(RECEIVER)
     until(lambda: own_threads() <= before)
+
+
+class Silent:
+    """A comm that hears nothing."""
+
+    async def read(self) -> Any:
+        await asyncio.Event().wait()
+
+    async def write(self, message: Any) -> None:
+        await asyncio.sleep(0)
+
+    def abort(self) -> None:
+        return
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_connection_that_is_cancelled_again_while_it_ends_closes_its_socket(steps: int) -> None:
+    taken: list[socket.socket] = []
+
+    async def work() -> None:
+        streams = DaskStreams(SimpleNamespace(asyncio_loop=None), {})
+        serving = asyncio.ensure_future(streams.serve(Silent(), taken.append))
+        while not taken:
+            await asyncio.sleep(0)
+        for _ in range(2):
+            serving.cancel()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+        await asyncio.gather(serving, return_exceptions=True)
+
+    asyncio.run(work())
+    with taken[0] as theirs:
+        theirs.settimeout(10)
+        assert theirs.recv(1) == b""
+    gc.collect()  # tells of sockets that nobody has closed
 
 
 class Told:

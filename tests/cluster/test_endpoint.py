@@ -1,5 +1,6 @@
 """Endpoints find each other, ask, tell and run."""
 
+import gc
 import sys
 import threading
 
@@ -254,6 +255,36 @@ def test_nothing_is_left_of_closed_endpoints(endpoints):
     assert own_threads() == before
 
 
+def test_nothing_is_left_of_one_that_cannot_listen(endpoints):
+    port = endpoints(A).address[1]
+    with pytest.raises(OSError, match="in use"):
+        Endpoint(B, 1, SECRET, port=port)
+    gc.collect()  # tells of sockets that nobody has closed
+
+
+def test_a_close_waits_for_the_thread_of_a_peer_that_has_just_left(pair):
+    a, b = pair
+    leaving, go_on = threading.Event(), threading.Event()
+    lost = b._steps.lost
+
+    def lose(*arguments):
+        leaving.set()
+        go_on.wait(10)
+        lost(*arguments)
+
+    b._steps.lost = lose
+    control = b._peers[A].control._thread
+    a.close()
+    assert leaving.wait(10)
+    closing = threading.Thread(target=b.close)
+    closing.start()
+    wait_until(lambda: not b._threads)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(10)
+    assert not control.is_alive()
+
+
 def test_what_goes_there_and_back_is_counted(pair):
     a, b = pair
     b.on_run = lambda peer, header, values: (header, [])
@@ -282,7 +313,7 @@ def test_a_peer_that_does_not_read_holds_nobody_up(pair):
     box, value = channel.mailbox(table.keys[0]), np.zeros(8000)
     for _ in range(500):  # 32 MB: more than any buffer of the kernel
         box.send(value)
-    assert a.counters()[B].unwritten_bytes > 0
+    wait_until(lambda: a.counters()[B].unwritten_bytes > 0)  # a flush may be under way
     b.on_call = lambda peer, message: message
     assert a.call(B, {"n": 1}, 5) == {"n": 1}
     inbox = b.open_step(StepId(1, 1), table).mailbox(table.keys[0])

@@ -63,12 +63,16 @@ class DaskStreams:
         Raises:
             OSError: if the worker cannot be reached.
         """
-        dialing = asyncio.run_coroutine_threadsafe(self._dial(address, timeout_s), self._loop)
+        made: list[socket.socket] = []
+        dialing = asyncio.run_coroutine_threadsafe(self._dial(address, timeout_s, made), self._loop)
         try:
-            return dialing.result(2 * timeout_s + _GOODBYE_S)
+            dialing.result(2 * timeout_s + _GOODBYE_S)
         except TimeoutError:
             dialing.cancel()
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the task with it
+                self._loop.call_soon_threadsafe(_close, made)  # it may have come in this moment
             raise
+        return made[0]
 
     async def serve(self, comm: Any, take: Callable[[socket.socket], None]) -> Status:
         """Takes a connection that another process has begun, until it ends.
@@ -78,8 +82,9 @@ class DaskStreams:
             take: Is given a socket that leads to that process.
         """
         ours, theirs = _pair()
-        take(theirs)
-        await _carry(comm, ours)
+        with ours:
+            take(theirs)
+            await _carry(comm, ours)
         return Status.dont_reply
 
     def close(self) -> None:
@@ -93,13 +98,14 @@ class DaskStreams:
         if self._running:
             await asyncio.wait(list(self._running))
 
-    async def _dial(self, address: str, timeout_s: float) -> socket.socket:
+    async def _dial(self, address: str, timeout_s: float, made: list[socket.socket]) -> None:
         comm = await self._reached(address, timeout_s)
         ours, theirs = _pair()
+        made.append(theirs)
         task = asyncio.create_task(_carry(comm, ours))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        return theirs
+        task.add_done_callback(lambda _: ours.close())  # also of one that was cancelled at once
 
     async def _reached(self, address: str, timeout_s: float) -> Any:
         """Returns a comm whose other end serves a connection with a worker."""
@@ -114,8 +120,12 @@ class DaskStreams:
                 await comm.write(hello)
                 return comm
         comm = await _connected(str(scheduler), timeout_s, self._arguments)
-        await comm.write({"op": RELAY, "reply": False, "address": address})
-        await comm.read()  # raises if the scheduler does not reach the worker
+        try:
+            await comm.write({"op": RELAY, "reply": False, "address": address})
+            await comm.read()  # raises if the scheduler does not reach the worker
+        except BaseException:
+            comm.abort()
+            raise
         self._behind.add(address)
         return comm
 
@@ -161,8 +171,13 @@ def _pair() -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
+def _close(socks: list[socket.socket]) -> None:
+    for sock in socks:
+        sock.close()
+
+
 async def _carry(comm: Any, sock: socket.socket) -> None:
-    """Carries bytes between a comm and a socket until one of them has ended."""
+    """Carries bytes between a comm and a socket until one of them has ended; closes the comm."""
     stream = _Stream(comm, sock)
     sending, receiving, handing = (
         asyncio.ensure_future(work()) for work in (stream.send, stream.receive, stream.hand_out)
@@ -176,7 +191,6 @@ async def _carry(comm: Any, sock: socket.socket) -> None:
         for one in (sending, receiving, handing):
             one.cancel()
         await asyncio.gather(sending, receiving, handing, return_exceptions=True)
-        sock.close()
 
 
 class _Stream:

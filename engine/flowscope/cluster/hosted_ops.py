@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 from contextlib import nullcontext
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,21 +33,24 @@ class HeldValues:
     def __init__(self) -> None:
         self.values: dict[int, Any] = {}
         self._late: set[int] = set()
+        self._lock = Lock()
 
     def put(self, number: int, value: Any) -> None:
         """Keeps a value, unless the client has dropped its number before it was there."""
-        if number in self._late:
-            self._late.discard(number)
-        else:
-            self.values[number] = value
+        with self._lock:
+            if number in self._late:
+                self._late.discard(number)
+            else:
+                self.values[number] = value
 
     def drop(self, numbers: Iterable[int]) -> None:
         """Lets go of values."""
-        for number in numbers:
-            if number in self.values:
-                del self.values[number]
-            else:
-                self._late.add(number)
+        with self._lock:
+            for number in numbers:
+                if number in self.values:
+                    del self.values[number]
+                else:
+                    self._late.add(number)
 
 
 class HostedOps:

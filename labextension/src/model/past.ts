@@ -35,6 +35,8 @@ export class PastModel {
   #answer: TensorHistory | null = null;
   #rows: readonly Moment[] = [];
   #request = 0;
+  /** The row whose value the answer tells. */
+  #answeredRow: number | null = null;
   /** What was asked last, and of which state of the history. */
   #asked: PastQuestion | null = null;
   #askedVersion = -1;
@@ -79,7 +81,7 @@ export class PastModel {
 
   /** The value of that row, where it is told. */
   get shown(): ValueState | null {
-    return this.#asked?.row === this.row ? (this.answer?.shown ?? null) : null;
+    return this.#answeredRow === this.row ? (this.answer?.shown ?? null) : null;
   }
 
   chooseTensor(name: string): void {
@@ -121,6 +123,7 @@ export class PastModel {
   take(told: TensorHistory): void {
     if (told.request_id !== this.#request) return;
     this.#answer = told;
+    this.#answeredRow = this.#asked?.row ?? null;
     this.#rows = momentsOf(told);
     this.changed.emit();
   }
@@ -131,7 +134,7 @@ export class PastModel {
   }
 
   forget(): void {
-    [this.#asked, this.#askedVersion] = [null, -1];
+    [this.#asked, this.#askedVersion, this.#answeredRow] = [null, -1, null];
   }
 }
 

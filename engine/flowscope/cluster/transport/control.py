@@ -68,10 +68,10 @@ class Control:
         """Begins to read."""
         self._thread.start()
 
-    def join(self) -> None:
+    def join(self, timeout_s: float | None = None) -> None:
         """Waits for the thread that reads, unless that is the caller's."""
         if self._thread is not threading.current_thread() and self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(timeout_s)
 
     def end_with(self, error: Exception) -> None:
         """Ends it, for another connection with the peer has ended."""

@@ -18,6 +18,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -120,16 +121,18 @@ class Endpoint:
         self._connecting: dict[str, threading.Lock] = {}
         self._forming: dict[int, Forming] = {}
         self._threads: set[threading.Thread] = set()
+        #: Those whose threads may still run.
+        self._controls: weakref.WeakSet[Control] = weakref.WeakSet()
         self._is_closed = False
         self._links: dict[str, Link] = {}
         self._steps = Steps(name, self._links)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._flusher = Flusher(f"flusher {name}", lambda: list(self._links.values()))
         self._poller = Poller(f"reader {name}")
         self._bulk_poller = Poller(f"bulk {name}")
         self._sender = Sender(f"sender {name}")
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-        self.address: tuple[str, int] = self._listener.getsockname()[:2]
         ShortSwitches.begin()
         self._start(f"listener {name}", self._listen)
 
@@ -239,6 +242,10 @@ class Endpoint:
         for thread in list(self._threads):
             if thread is not threading.current_thread():
                 thread.join(max(0.0, end - time.monotonic()))
+        with self._lock:
+            controls = list(self._controls)
+        for control in controls:  # of peers that were lost, or have left, a moment ago
+            control.join(max(0.0, end - time.monotonic()))
 
     # ------------------------------------------------------------ messages
 
@@ -469,6 +476,9 @@ class Endpoint:
     def _gather(self, hello: Hello, one: Connection) -> None:
         """Keeps a connection until all of its peer are there; then admits the peer."""
         with self._lock:
+            if self._is_closed:
+                one.close()
+                return
             found = self._forming.setdefault(hello.group, Forming({}, time.monotonic()))
             found.connections[hello.purpose] = one
             is_complete = len(found.connections) == len(_PURPOSES)
@@ -523,6 +533,7 @@ class Endpoint:
             if not self._is_closed:
                 self._peers[peer.name] = peer
                 self._links[peer.name] = peer.link
+                self._controls.add(peer.control)
                 if last is not None:  # whoever hears it finds the peer here
                     last.write(ACCEPTED)
         return None
