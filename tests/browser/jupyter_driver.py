@@ -22,9 +22,29 @@ from playwright.sync_api import Browser, Locator, Page, Playwright, expect
 START_TIMEOUT_S = 120
 TOKEN = "flowscope-tests"
 TIMEOUT_MS = 45_000
+#: What Playwright disables, as the last list is the one that counts; and two pages behind the
+#: address bar, which nobody sees here: each window would load them in a process of its own.
+FEATURES_OFF = (
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxPopup",
+)
 CHROMIUM_ARGS = (
     "--disable-background-networking",
     "--disable-component-update",
+    f"--disable-features={','.join(FEATURES_OFF)}",
     "--disable-gpu",
     "--disable-quic",
     "--disable-sync",

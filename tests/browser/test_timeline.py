@@ -49,15 +49,26 @@ def stage(page: Page) -> Locator:
     return page.get_by_test_id("fs-stage")
 
 
-def record(host: LiveHost, page: Page, step: Callable[[], None], steps: int = 12) -> None:
-    """Records steps by the key, and ends it: then nothing changes any more."""
+def record(
+    host: LiveHost, page: Page, step: Callable[[], None], steps: int = 12, listed: int = 3
+) -> None:
+    """Records steps by the key, and ends it: then nothing changes any more.
+
+    Args:
+        host: What shows the page.
+        page: The page.
+        step: Runs a step.
+        steps: How many, unless more are needed.
+        listed: How many steps the view can choose from, at least.
+    """
     stage(page).press("R")
     host.pump(lambda: page.get_by_role("button", name="Stop recording").count() > 0)
     length = page.get_by_test_id("fs-step-length")
+    choices = page.get_by_test_id("fs-step").locator("option")
     for _ in range(steps):
         step()
         host.drain()
-    while not length.inner_text():
+    while choices.count() < listed or not length.inner_text():
         step()
         host.drain()
     stage(page).press("R")
@@ -159,7 +170,7 @@ def test_a_hundred_thousand_slices_are_drawn_in_time(page: Page, static: Path, g
     session.run(end)
     host = LiveHost(page, static, Feed(graph))
     host.start()
-    record(host, page, lambda: session.run(end), 4)
+    record(host, page, lambda: session.run(end), 4, listed=1)
     canvas = page.get_by_test_id("fs-timeline-canvas")
     host.pump(lambda: int(canvas.get_attribute("data-shown") or 0) > 80_000)
     canvas.focus()
