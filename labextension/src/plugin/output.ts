@@ -4,8 +4,10 @@ import { Panel, Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
 import { numbersOf, type Packed } from "../wire/packing.js";
 import type { Sliced } from "../wire/sliced.js";
+import { OPEN_EVENT, REOPEN_EVENT } from "../view/host.js";
 import { CommModel } from "./comm_model.js";
 import type { LiveModels } from "./live_models.js";
+import { openPanels, rememberOpen } from "./open_panels.js";
 import { WIDGET_MIME_TYPE, readSavedView, snapshotIn, svgAddress, type SavedView } from "./saved_view.js";
 
 /** What shows graphs: loaded with the first view. */
@@ -43,6 +45,9 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     this.#live = live;
     this.#makeRenderer = makeRenderer;
     live.changed.connect(() => this.#choose(), this.#life.signal);
+    this.node.addEventListener(OPEN_EVENT, (event) => {
+      if (this.#view) rememberOpen(this.#view.modelId, (event as CustomEvent<readonly string[]>).detail);
+    }, { signal: this.#life.signal });
   }
 
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -86,6 +91,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
       this.#clear(this.#coming === null ? null : (this.widgets.at(-1) ?? null));
       this.#shown = "direct";
       this.insertWidget(0, host);
+      this.#reopen(host, view);
       this.#showing.signal.addEventListener("abort", () => life.abort(), { once: true });
     };
     this.#life.signal.addEventListener("abort", () => life.abort(), { once: true });
@@ -120,7 +126,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     const isIt = (): boolean => this.#coming === view.modelId && !renderer.isDisposed;
     const observer = new MutationObserver(() => {
       if (renderer.node.textContent?.startsWith(FAILED)) this.#showSaved(view);
-      else if (isIt() && renderer.node.querySelector(".fs-view")) this.#takeOver(renderer);
+      else if (isIt() && renderer.node.querySelector(".fs-view")) this.#takeOver(renderer, view);
     });
     observer.observe(renderer.node, { childList: true, characterData: true, subtree: true });
     renderer.disposed.connect(() => observer.disconnect());
@@ -133,11 +139,18 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     renderer.renderModel(mimeModel({ [WIDGET_MIME_TYPE]: data })).catch(() => this.#showSaved(view));
   }
 
-  #takeOver(renderer: Widget): void {
+  #takeOver(renderer: Widget, view: SavedView): void {
     this.#clear(renderer);
     this.#direct?.abort();
     [this.#coming, this.#isLate, this.#shown] = [null, false, "live"];
     renderer.show();
+    this.#reopen(renderer, view);
+  }
+
+  /** Opens the panels that were open before the page was reloaded, or another one took over. */
+  #reopen({ node }: Widget, { modelId }: SavedView): void {
+    const detail = openPanels(modelId);
+    if (detail) node.querySelector(".fs-view")?.dispatchEvent(new CustomEvent(REOPEN_EVENT, { detail }));
   }
 
   #showSaved(view: SavedView): void {

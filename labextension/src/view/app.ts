@@ -23,9 +23,10 @@ import { Display } from "./display.js";
 import { make } from "./dom.js";
 import { Drawers } from "./drawers.js";
 import { Finder } from "./finder.js";
-import { obeyPage, STATE_EVENT, tellPage, type ToldState } from "./host.js";
+import { obeyPage, shareOpen, STATE_EVENT, tellPage, type ToldState } from "./host.js";
 import { LineLink } from "./line_link.js";
 import { Navigation } from "./navigation.js";
+import type { Region } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
 import { keepPresses } from "./presses.js";
 import { PANELS_IN_ORDER } from "./registry.js";
@@ -38,6 +39,8 @@ import { storeOf, type WidgetState } from "./store_sync.js";
 import { Timeline } from "./timeline.js";
 import type { DebugState, Snapshot } from "../wire/messages.js";
 
+/** Where panels are that are opened and closed by hand. */
+const BESIDE: ReadonlySet<Region> = new Set(["left", "right", "below"]);
 const LEVEL_NAMES = { graph: "Graph", lowered: "Lowered", partitions: "Cut" } as const;
 
 export class App {
@@ -108,6 +111,8 @@ export class App {
     }, until);
     drawers.setOpen("inspector", true);
     arrangement.place(this.#root, make("div", { class: "fs-picture" }, strip, wrap), parts, drawers, until);
+    // A docked panel remembers its layout itself.
+    if (!arrangement.isDocked) shareOpen(this.#root, drawers, parts.filter(({ region }) => BESIDE.has(region)).map(({ id }) => id), until);
     return arrangement.isDocked ? [] : [strip, ...elementsIn(parts, "below")];
   }
 

@@ -3,6 +3,7 @@
  * plugin. A page that has a docked panel says so on its root.
  */
 import type { CommandTable } from "./command_table.js";
+import type { Drawers } from "./drawers.js";
 
 /** A view asks for the docked panel to show its graph. */
 export const PANEL_EVENT = "flowscope-panel";
@@ -14,6 +15,9 @@ export const COMMAND_EVENT = "flowscope-command";
 export const LINES_EVENT = "flowscope-lines";
 /** The page asks the views of a graph to show what a line has made. */
 export const LINE_EVENT = "flowscope-line";
+/** A view tells which panels beside its stage are open, and the page has it open those of before. */
+export const OPEN_EVENT = "flowscope-open";
+export const REOPEN_EVENT = "flowscope-reopen";
 const PANEL_MARK = "flowscopePanel";
 
 export interface PanelWish {
@@ -68,5 +72,16 @@ export function obeyPage(root: HTMLElement, commands: CommandTable, until: Abort
     const question = (event as CustomEvent<CommandQuestion>).detail;
     if (question.isToRun) commands.run(question.id);
     question.answer = commands.describe(question.id);
+  }, { signal: until });
+}
+
+/** Tells the page which of these panels are open, and lets it open others. */
+export function shareOpen(root: HTMLElement, drawers: Drawers, ids: readonly string[], until: AbortSignal): void {
+  drawers.changed.connect((id) => {
+    if (ids.includes(id)) tellPage<readonly string[]>(root, OPEN_EVENT, ids.filter((one) => drawers.isOpen(one)));
+  }, until);
+  root.addEventListener(REOPEN_EVENT, (event) => {
+    const wanted = (event as CustomEvent<readonly string[]>).detail;
+    for (const id of ids) drawers.setOpen(id, wanted.includes(id));
   }, { signal: until });
 }
