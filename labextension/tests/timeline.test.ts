@@ -7,7 +7,7 @@ import { placeLanes, see, SeenRow, tickStep, zoomTime } from "../src/layout/time
 import { isComplete, recordingOf, type Recording } from "../src/model/recording.js";
 import { iterationOf, opOfNode, sentText, sliceCard } from "../src/model/slice_facts.js";
 import { firstAfter, rowsOf, type Slices } from "../src/model/timeline_rows.js";
-import { laneName, nameOf, tickText } from "../src/render/timeline.js";
+import { laneLabel, laneName, nameOf, namesWidthOf, tickText } from "../src/render/timeline.js";
 
 const plain = (text: string): string => text.replaceAll("\u00a0", " ");
 const same = (id: number): number => id;
@@ -157,6 +157,12 @@ test("lanes of other processes name the worker, and how wrong its clock may be",
   const task = "/job:worker/replica:0/task:1";
   assert.equal(laneName("/job:localhost/replica:0/task:0/device:CPU:1"), "CPU:1");
   assert.equal(laneName(`${task}/device:CPU:0 \u00b1 41 \u00b5s`), "worker 1 \u00b1 41 \u00b5s");
+  assert.equal(laneLabel(`${task}/device:CPU:0 \u00b1 41 \u00b5s`, 140), "worker 1 \u00b1 41 \u00b5s");
+  assert.equal(laneLabel(`${task}/device:CPU:0 \u00b1 41 \u00b5s`, 70), "worker 1");
+  const lanes = [`/job:client/replica:0/task:0/device:CPU:0 \u2192 ${task}/device:CPU:0`, "CPU:0"].map((name) => ({ name, kind: "transfer", id: 0 }) as never);
+  assert.equal(namesWidthOf({ lanes }, 76, 112), 112);
+  assert.equal(namesWidthOf({ lanes: lanes.slice(1) }, 76, 112), 76);
+  assert.ok(namesWidthOf({ lanes }, 112, 250) > 150);
   assert.equal(laneName(`/job:client/replica:0/task:0/device:CPU:0 \u2192 ${task}/device:GPU:0`), "this notebook \u2192 GPU:0 of worker 1");
 });
 

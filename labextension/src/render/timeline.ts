@@ -2,6 +2,7 @@
 import { arrowsInSight, type Arrow } from "../model/arrows.js";
 import { deviceText } from "../model/cluster.js";
 import { ROW_PX, see, SeenRow, tickStep, type PlacedLane, type PlacedRow, type TimeWindow } from "../layout/timeline.js";
+import { textWidth } from "../layout/text.js";
 import { bytesText } from "../model/running.js";
 import { duration, whole } from "../model/figures.js";
 import type { LaneKind, RecordedFrame, RecordedStep, Recording } from "../model/recording.js";
@@ -17,6 +18,9 @@ const MEMORY_PX = 44;
 const LEAST_EVENT_PX = 3;
 /** Wide enough for a name, slices have one. */
 const LEAST_LABEL_PX = 22;
+/** The size of lanes' names, and what is free around them. */
+const NAME_PX = 11;
+const NAME_MARGIN_PX = 18;
 const TICK_PX = 84;
 const CRITICAL_PX = 3;
 
@@ -355,7 +359,8 @@ export class TimelinePainter {
       ctx.fillRect(0, top + h + 1, width, 1);
       ctx.globalAlpha = 1;
       ctx.fillStyle = theme.text;
-      this.#text(laneName(recording.lanes[lane]?.name ?? ""), 6, Math.max(top, RULER_PX) + ROW_PX / 2 - 1, names_px - 10, 11, theme, 600);
+      const name = laneLabel(recording.lanes[lane]?.name ?? "", names_px - NAME_MARGIN_PX);
+      this.#text(name, 6, Math.max(top, RULER_PX) + ROW_PX / 2 - 1, names_px - 10, 11, theme, 600);
     }
     ctx.restore();
     const most = mostOf(recording.memory.bytes);
@@ -443,6 +448,22 @@ export function laneName(name: string): string {
     const [, device, more] = /^(\/job:(?!localhost)\S+)(.*)$/.exec(end) ?? [];
     return device === undefined ? end.replace(/^.*\bdevice:/, "") : `${deviceText(device)}${more ?? ""}`;
   }).join(" \u2192 ");
+}
+
+/** A lane's name as it is written in so much room: how wrong its clock may be is left out first. */
+export function laneLabel(name: string, room: number): string {
+  const whole = laneName(name);
+  return textWidth(whole, NAME_PX, true) <= room ? whole : withoutError(whole);
+}
+
+/** The room that the lanes' names take without the errors of clocks: no less and no more than this. */
+export function namesWidthOf({ lanes }: Pick<Recording, "lanes">, least: number, most: number): number {
+  const widths = lanes.map(({ name }) => textWidth(withoutError(laneName(name)), NAME_PX, true));
+  return Math.round(Math.min(most, Math.max(least, ...widths.map((width) => width + NAME_MARGIN_PX))));
+}
+
+function withoutError(name: string): string {
+  return name.replace(/ \u00b1 .*$/, "");
 }
 
 /** Height that the memory curve takes, where there is one. */

@@ -5,7 +5,7 @@ import { extentOf, type RecordedStep, type Recording } from "../model/recording.
 import type { ChosenIteration } from "../model/running.js";
 import { Signal } from "../model/signal.js";
 import { firstAfter, rowsOf, type Slices } from "../model/timeline_rows.js";
-import { footOf, RULER_PX, TimelinePainter, type Hit, type TimelinePicture } from "../render/timeline.js";
+import { footOf, laneName, namesWidthOf, RULER_PX, TimelinePainter, type Hit, type TimelinePicture } from "../render/timeline.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import { make, OWN_KEYS } from "./dom.js";
 
@@ -15,8 +15,9 @@ interface Chosen {
   readonly at: number;
 }
 
-const NAMES_PX = 112;
-const NARROW_NAMES_PX = 76;
+/** The room for lanes' names: so much at least, and at most where they are long. */
+const NAMES_PX = { least: 112, most: 190 } as const;
+const NARROW_NAMES_PX = { least: 76, most: 112 } as const;
 /** Below this width the lanes' names take less room. */
 const NARROW_PX = 620;
 /** A part of a step is shown with this much around it. */
@@ -52,6 +53,8 @@ export class Timeline {
   #chosen: Chosen | null = null;
   #arrows: readonly Arrow[] = [];
   /** Shown once the canvas has a size. */
+  /** The room that names take, of which recording at which width. */
+  #namesWidth: readonly [Recording | null, number, number] = [null, 0, 0];
   #wanted: { readonly begin_ns: number; readonly end_ns: number } | null = null;
 
   constructor(until: AbortSignal) {
@@ -75,7 +78,20 @@ export class Timeline {
   }
 
   get namesWidth(): number {
-    return this.#width < NARROW_PX ? NARROW_NAMES_PX : NAMES_PX;
+    const { least, most } = this.#width < NARROW_PX ? NARROW_NAMES_PX : NAMES_PX;
+    if (!this.#recording) return least;
+    const [recording, width, known] = this.#namesWidth;
+    if (recording === this.#recording && width === this.#width) return known;
+    const found = namesWidthOf(this.#recording, least, most);
+    this.#namesWidth = [this.#recording, this.#width, found];
+    return found;
+  }
+
+  /** The whole name of the lane whose name stands there; "" for none. */
+  nameAt(x: number, y: number): string {
+    const at = y - RULER_PX + this.#scroll;
+    const lane = x < this.namesWidth && y > RULER_PX ? this.#lanes.find((one) => one.y <= at && at <= one.y + one.h) : undefined;
+    return lane ? laneName(this.#recording?.lanes[lane.lane]?.name ?? "") : "";
   }
 
   /** What times are told from: the begin of the chosen step, else of what was recorded. */

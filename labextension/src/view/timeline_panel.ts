@@ -167,6 +167,7 @@ class TimelinePanel {
     const { timeline, trace } = this.#view;
     const { recording } = trace;
     const hit = event && timeline.hit(event.offsetX, event.offsetY);
+    timeline.canvas.title = event ? timeline.nameAt(event.offsetX, event.offsetY) : "";
     this.#card.hidden = !hit || !recording;
     if (!hit || !recording) return;
     this.#fill(sliceCard(recording, hit.slices, hit.first, hit.last, timeline.origin_ns), this.#moreOf(hit.slices, hit.first, hit.last));
