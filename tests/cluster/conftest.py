@@ -6,7 +6,8 @@ own, so that nothing of one client's is left for the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -31,3 +32,10 @@ def cluster(local_cluster: Any) -> Iterator[fs.cluster.Cluster]:
         wait_until(lambda: len(found.tasks) == WORKERS)
         wait_until(lambda: all(found.health(t.name)[0] == "ok" for t in found.tasks))
         yield found
+
+
+@pytest.fixture
+def aside() -> Iterator[Callable[..., Future[Any]]]:
+    """Runs something on a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit

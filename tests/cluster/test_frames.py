@@ -7,7 +7,7 @@ import pytest
 from process_channels import RECEIVER, SENDER, by_device
 
 from flowscope.cluster.transport.boxes import InBox
-from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.channel import KeyTable, StepId
 from flowscope.cluster.transport.frames import (
     address,
     large_frame,
@@ -192,14 +192,15 @@ def test_a_hundred_thousand_damaged_messages_are_told_as_errors():
     assert _damaged_frames(50_000) > 5_000
 
 
-def test_acknowledgements_are_sent_after_each_half_of_a_window():
+@pytest.mark.parametrize(("windows", "count"), [(None, 10), ({KEYS[0]: 4}, 2), ({}, 0)])
+def test_who_receives_tells_after_so_many_values_as_the_plan_says(windows, count):
     link, steps = _link()
-    box = steps.open(STEP, by_device(KEYS)).mailbox(KEYS[0])
+    table = KeyTable(KEYS, lambda device: device.rpartition("/device:")[0], windows)
+    box = steps.open(STEP, table).mailbox(KEYS[0])
     assert isinstance(box, InBox)
-    box.set_window(4)
     for i in range(10):
         box.arrive(i)
         box.receive(None)
     link.flush()
-    told = [address(step_bytes(*STEP), 0)] * 2
-    assert b"".join(link.connection.written).count(told[0]) == 2
+    told = address(step_bytes(*STEP), 0)
+    assert b"".join(link.connection.written).count(told) == count

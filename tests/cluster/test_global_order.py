@@ -78,13 +78,6 @@ def test_a_breakpoint_on_a_worker_holds_the_step_with_values_of_all(cluster, mod
     assert plain[1].tobytes() == again[1].tobytes()
 
 
-@pytest.fixture
-def aside():
-    """Runs something on a thread of its own."""
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit
-
-
 def held(sess):
     return sess.debug.wait(30.0)
 
@@ -232,21 +225,6 @@ def test_a_worker_that_is_lost_while_the_step_is_held_ends_it(cluster, aside):
         sess._remote.lost(worker(1), ConnectionResetError("killed"))
         with pytest.raises(UnavailableError, match="is lost"):
             running.result(30.0)
-
-
-def test_a_step_that_runs_apart_is_not_stepped_halfway(cluster, aside):
-    loop, short = power(1 << 30), power(2)
-    with fs.Session(cluster) as sess:
-        running = aside(sess.run, loop)
-        while not sess._remote.steps:
-            assert not running.done()
-        sess.pause()
-        with pytest.raises(FailedPreconditionError, match="Pause before a step begins"):
-            sess.step_op()
-        sess.stop()
-        with pytest.raises(CancelledError):
-            running.result(30.0)
-        assert sess.run(short)[0] == 2  # a stop ends the pause on workers, too
 
 
 def test_what_a_client_has_held_goes_with_it(ends, aside):

@@ -157,6 +157,58 @@ def test_a_condition_and_its_body_are_on_different_workers(graph, cluster, windo
         assert sess.run(loop) == (100, 100.0)
 
 
+def ring(trips, window, is_streamed):
+    """A loop in which what each worker makes goes to the next one, and that of the last back."""
+
+    def body(i, x):
+        for task in range(3):
+            with on(task):
+                x = fs.tanh(x) + 1.0
+        with on(0):
+            return i + 1, x
+
+    def goes_on(i, x):
+        with on(1 if is_streamed else 0):
+            return i < trips
+
+    with on(0):
+        starts = [fs.constant(0), fs.constant(0.5)]
+    return fs.while_loop(goes_on, body, starts, parallel_iterations=window)
+
+
+def one_way(trips, window, is_streamed):
+    """A loop in which one worker sends to another one, and is sent nothing."""
+
+    def body(i, x, y):
+        with on(0):
+            i, x = i + 1, fs.tanh(x)
+        with on(1):
+            return i, x, y + x
+
+    def goes_on(i, x, y):
+        with on(0):
+            return i < trips if is_streamed else i < fs.constant(trips)
+
+    with on(0):
+        starts = [fs.constant(0), fs.constant(0.5)]
+    with on(1):
+        starts.append(fs.constant(0.0))
+    return fs.while_loop(goes_on, body, starts, parallel_iterations=window)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("make", [ring, one_way])
+@pytest.mark.parametrize("mode", MODES)
+def test_loops_of_all_small_counts_and_windows_come_to_their_end(
+    graph, cluster, mode, make, is_streamed
+):
+    config = fs.ConfigProto(mode=mode, allow_soft_placement=True, operation_timeout_in_ms=20_000)
+    loops = [make(n, window, is_streamed) for window in (1, 2, 3, 4) for n in range(10)]
+    with fs.Session(config=config) as here, fs.Session(cluster, config=config) as there:
+        for loop in loops:
+            assert here.run(loop) == there.run(loop)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_an_all_reduce_over_three_workers_gives_each_of_them_the_sum(graph, cluster, mode):
     draw = np.random.default_rng(3)

@@ -88,7 +88,7 @@ def test_a_shipment_comes_back_from_bytes_as_it_was(ends):
         plan = sess.plan(b)
         partitions = plan.cut(host_of)
         peers = (Peer("/job:worker/replica:0/task:1", 1 << 60, ("127.0.0.1", 1), "tcp://a:1"),)
-        sent = Shipment(partitions, keys_of(partitions), peers, (("a", "b"),), ("x:0",))
+        sent = Shipment(partitions, keys_of(partitions), peers, (("a", "b"),), {"k": 2}, ("x:0",))
         came = loads(sent.dumps())
     assert (came.keys, came.peers, came.tasks, came.feeds) == (
         sent.keys,

@@ -406,13 +406,16 @@ def fits(a: Any, b: Any) -> bool:
 # -- running
 
 
-def outcome(program: Program, mode: Any, target: Any = "") -> list[Any]:
+def outcome(
+    program: Program, mode: Any, target: Any = "", seen: Callable[[Any], Any] | None = None
+) -> list[Any]:
     """Returns, per run, the fetched values and the variables, or the error.
 
     Args:
         program: The program.
         mode: How it is run.
         target: Where: a cluster, or "" for this process.
+        seen: Is told the session, for whoever pauses it; None for nobody.
 
     Raises:
         AssertionError: if what was fetched changes later.
@@ -422,6 +425,8 @@ def outcome(program: Program, mode: Any, target: Any = "") -> list[Any]:
     config = fs.ConfigProto(mode=mode, allow_soft_placement=True)
     with fs.Session(target, program.graph, config) as session:
         session.run(program.initializer)
+        if seen is not None:
+            seen(session)
         for run in range(RUNS):
             fed = [copied(a) for a in program.fed[run]]
             try:

@@ -157,7 +157,8 @@ class Turns:
             cluster.endpoint.connect(found.name, way, found.incarnation, instead=instead)
             session.used.add(task)
             partition = Partition(self._nodes[task][0].device, _listed(self._nodes[task]), "op", ())
-            shipment = Shipment((partition,), (), (), (), (), session.restarted(self._nodes[task]))
+            restarted = session.restarted(self._nodes[task])
+            shipment = Shipment((partition,), (), (), (), {}, (), restarted)
             header = {"kind": "op.ship", "plan": self._number}
             session.ask(task, header, [as_bytes(shipment.dumps())])
             self._shipped.add(task)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.cluster import failures
+from flowscope.cluster.held_parts import STANDS_S, HeldParts
 from flowscope.cluster.hosted_ops import HeldValues, HostedOps, applied, keep, put_back
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.hosted_step import HostedStep
@@ -79,6 +80,8 @@ class HostedSteps:
         #: How often update groups have ended, of steps that are over.
         self._ends: dict[StepId, dict[str, int]] = {}
         self._ended: deque[StepId] = deque(maxlen=_MOST_ENDED)
+        #: Steps that have run here to their end.
+        self._over: deque[StepId] = deque(maxlen=_MOST_ENDED)
         self._runs: dict[str, Callable[[str, dict[str, Any], list[Any]], Answer]] = {
             "run": self._run,
             "plan.ship": self._ship,
@@ -92,6 +95,11 @@ class HostedSteps:
             "op.run": self._run_op,
             "op.fetch": self._fetch_held,
             "op.apply": self._apply,
+            "parts.stand": self._parts_stand,
+            "parts.alive": self._parts_alive,
+            "parts.fetch": self._parts_fetch,
+            "parts.apply": self._parts_apply,
+            "parts.replace": self._parts_replace,
             **link_runs(host.endpoint, host.name, lambda: host.devices),
         }
         host.endpoint.on_run = self.on_run
@@ -190,6 +198,7 @@ class HostedSteps:
             return traces, [*fetched, *arrays]
         finally:
             with self._lock:
+                self._over.append(number)
                 del self._steps[number]
                 self.done += 1
                 if plan.shares_updates:
@@ -259,6 +268,39 @@ class HostedSteps:
     def _drop_held(self, peer: str, message: dict[str, Any]) -> None:
         session = self.session(peer, message["session"])
         session.held.drop(message["numbers"])
+
+    # -- partitions of steps that were paused while they ran ------------------------------------
+
+    def _parts(self, header: dict[str, Any]) -> HeldParts:
+        step = self._steps.get(StepId(header["client"], header["step"]))
+        if step is None or step.parts is None:
+            raise FailedPreconditionError("the step has gone on: the value is gone")
+        return step.parts
+
+    def _parts_stand(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        """Gives turns; tells where all partitions stand then, or that the step is over here."""
+        number = StepId(header["client"], header["step"])
+        step = self._steps.get(number)
+        if step is None or step.parts is None:
+            return {"stands": [], "is_over": number in self._over}, []
+        for part in header["turns"]:
+            step.parts.turn(part, header["depth"])
+        return {"stands": [list(one) for one in step.parts.stands(STANDS_S)]}, []
+
+    def _parts_alive(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        return {"values": self._parts(header).alive(header["part"])}, []
+
+    def _parts_fetch(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        value = self._parts(header).value(header["part"], header["number"])
+        return {}, [np.array(on_host(value))]
+
+    def _parts_apply(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        value = self._parts(header).value(header["part"], header["number"])
+        return {}, [applied(values[0].tobytes(), value)]
+
+    def _parts_replace(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        parts = self._parts(header)
+        return {"is_there": parts.replace(header["part"], header["number"], values[0])}, []
 
     # -- control messages -----------------------------------------------------------------------
 

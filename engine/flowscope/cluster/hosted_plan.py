@@ -14,7 +14,7 @@ from flowscope.errors import InternalError
 from flowscope.ops.state.locks import MutexHandle
 from flowscope.ops.state.queue_ops import FIFOQueueHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.plan.apart import Part, compile_apart
+from flowscope.plan.apart import Part, compile_apart, takes_turns
 from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
 from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.codegen.variants import PLAIN, Variant
@@ -40,7 +40,10 @@ class HostedPlan:
 
     Attributes:
         parts: The partitions.
+        programs: What these run.
         functions: What runs them.
+        by_op: The same one operation at a time.
+        takes_turns: Whether they can be stepped through by turns.
         resources: What the handles stand for.
         queues: What its steps may do to queues.
         feeds: The names of the step's feeds.
@@ -54,7 +57,7 @@ class HostedPlan:
     tests = NO_TESTS
 
     def __init__(self, host: HostOwner, session: HostedSession, shipment: Shipment) -> None:
-        programs = [p.program for p in shipment.partitions]
+        self.programs = programs = [p.program for p in shipment.partitions]
         self.nodes = [n for p in programs for n in p.walk()]
         handles = {h.name: h for p in programs for h in handles_of(p)}
         devices: dict[str, Any] = {d.name: d for d in host.devices} | {"": host.devices[0]}
@@ -72,7 +75,9 @@ class HostedPlan:
         self.takes = tuple(sorted({i for p in self.parts for i in p.takes}))
         self.gives = tuple([i for p in self.parts for i in p.gives])
         names = dict(shipment.tasks)
-        self.table = KeyTable(shipment.keys, lambda d: names.get(task_of(d), task_of(d)))
+        self.table = KeyTable(
+            shipment.keys, lambda d: names.get(task_of(d), task_of(d)), shipment.windows
+        )
         self.shares_updates = shares_updates(self.nodes)
         self.uses_blas = any(n.op.uses_blas for n in self.nodes)
         current: Any = self._modules.current
@@ -80,6 +85,8 @@ class HostedPlan:
         if current is not None:
             on = partial(handing_out, current)
         self.functions = [on(p.executable.function) for p in self.parts]
+        self.by_op = [on(p.executable.by_op) for p in self.parts]
+        self.takes_turns = takes_turns(shipment.partitions)
         self._on = on
         #: The partitions to those who trace a step: their code has variants.
         self._traced = [

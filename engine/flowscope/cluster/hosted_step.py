@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+from flowscope.cluster.held_parts import HeldParts
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.transport.channel import ProcessChannel, StepId
@@ -61,6 +62,8 @@ class HostedStep:
         self.whole: Step | None = None
         self._split: SplitStep | None = None
         self._error: BaseException | None = None
+        #: Its partitions where they stand while it is held; None before it begins.
+        self.parts: HeldParts | None = None
         #: How often update groups have ended in the process that came furthest, once it was told.
         self._agreed: dict[str, int] | None = None
         self._is_agreed = Waiter()
@@ -103,6 +106,8 @@ class HostedStep:
         call: Any = plan
         step = Step(call, None, gate, self._host.engine.host_threads, me)
         step.number = self._run[2]
+        step.takes_turns = plan.takes_turns and self._recorders is None
+        self.parts = HeldParts(gate, step, plan.programs, lambda: self._split)
         self.whole = step
         steps_of_threads[me] = step
         try:
@@ -146,9 +151,10 @@ class HostedStep:
                 self._run,
                 self._tell,
                 agree=agree,
+                takes_turns=step.takes_turns,
             )
             given = dict(zip(plan.takes, values, strict=True))
-            functions = plan.functions
+            functions = plan.functions if not self._session.gate.is_by_op else plan.by_op
             if self._recorders is not None:
                 self._recorders, functions = plan.traced()
             for part, function in zip(plan.parts, functions, strict=True):

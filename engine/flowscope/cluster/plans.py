@@ -8,7 +8,7 @@ functions. The bytes are pickled: a worker reads what comes from clients of its 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from flowscope.graph.lazy import frozen
 from flowscope.ops.host.py_functions import bind_function, called_function
 from flowscope.ops.state.update_groups import BeginUpdate
 from flowscope.plan import serialization
-from flowscope.plan.crossings import keys
+from flowscope.plan.apart import takes_turns
+from flowscope.plan.crossings import keys, windows
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node
 
@@ -41,6 +42,7 @@ class Shipment:
         keys: What partitions of the plan send and receive by, of all tasks.
         peers: The workers that it sends to or receives from.
         tasks: The names of processes by those of tasks, where they differ: the client's.
+        windows: After how many values who receives tells that they are read, by key.
         feeds: The names of the step's feeds, for errors.
         restarted: Names of variables that a cell has made anew, with another shape or dtype.
     """
@@ -49,6 +51,7 @@ class Shipment:
     keys: tuple[str, ...]
     peers: tuple[Peer, ...]
     tasks: tuple[tuple[str, str], ...]
+    windows: Mapping[str, int]
     feeds: tuple[str, ...] = ()
     restarted: frozenset[str] = frozenset()
 
@@ -65,13 +68,15 @@ class Shipment:
         called = [called_function(n.op) for p in self.partitions for n in p.program.walk()]
         found = {i: f for i, f in enumerate(called) if f is not None}
         packed = cloudpickle.dumps((functions, found)) if functions or found else b""
-        facts = self.keys, [tuple(p) for p in self.peers], self.tasks, self.feeds, self.restarted
+        peers = [tuple(p) for p in self.peers]
+        facts = self.keys, peers, self.tasks, self.windows, self.feeds, self.restarted
         return pickle.dumps((rows, packed, facts), pickle.HIGHEST_PROTOCOL)
 
 
 def loads(data: bytes) -> Shipment:
     """Returns the shipment that `Shipment.dumps` has written."""
-    rows, packed, (all_keys, peers, tasks, feeds, restarted) = pickle.loads(data)
+    rows, packed, facts = pickle.loads(data)
+    all_keys, peers, tasks, windows, feeds, restarted = facts
     functions: list[Callable[..., Any]]
     called: dict[int, Callable[..., Any]]
     functions, called = pickle.loads(packed) if packed else ([], {})
@@ -84,12 +89,20 @@ def loads(data: bytes) -> Shipment:
     for i, function in called.items():
         bind_function(nodes[i].op, function)
     found = tuple([Peer(*p) for p in peers])
-    return Shipment(tuple(partitions), all_keys, found, tasks, feeds, restarted)
+    return Shipment(tuple(partitions), all_keys, found, tasks, windows, feeds, restarted)
 
 
 def keys_of(partitions: Sequence[Partition]) -> tuple[str, ...]:
     """Returns what partitions send and receive by, in an order that depends on nothing else."""
     return tuple(dict.fromkeys(k for p in partitions for k in keys(p.program.nodes)))
+
+
+def windows_of(partitions: Sequence[Partition]) -> dict[str, int]:
+    """Returns after how many values who receives tells that they are read, by key."""
+    found: dict[str, int] = {}
+    for one in partitions:
+        found |= windows(one.program.walk(), not takes_turns([one]))
+    return found
 
 
 def shares_updates(nodes: Iterable[Node]) -> bool:
@@ -103,4 +116,4 @@ def stripped(partition: Partition) -> Partition:
     return replace(partition, program=program)
 
 
-__all__ = ["Peer", "Shipment", "keys_of", "loads", "shares_updates", "stripped"]
+__all__ = ["Peer", "Shipment", "keys_of", "loads", "shares_updates", "stripped", "windows_of"]

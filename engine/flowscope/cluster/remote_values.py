@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession
 
 
+def called_there(function: Callable[[Any], Any], ask: Callable[[list[Any]], list[Any]]) -> Any:
+    """Returns what a function says of a value, called where that is.
+
+    Args:
+        function: The function.
+        ask: Sends it, as bytes in an array, and returns the answer (`hosted_ops.applied`).
+    """
+    import cloudpickle  # Dask has it; only clusters need it
+
+    sent = np.frombuffer(cloudpickle.dumps(function), np.uint8)
+    return pickle.loads(ask([sent])[0].tobytes())
+
+
 class RemoteArray(RemoteValue):
     """A value of another task.
 
@@ -54,11 +67,8 @@ class RemoteArray(RemoteValue):
 
     def apply(self, function: Callable[[Any], Any]) -> Any:
         """Returns what a function says of it there; only that comes over."""
-        import cloudpickle  # Dask has it; only clusters need it
-
         header = {"kind": "op.apply", "number": self.number}
-        packed = np.frombuffer(cloudpickle.dumps(function), np.uint8)
-        return pickle.loads(self._session.ask(self.task, header, [packed])[0].tobytes())
+        return called_there(function, lambda sent: self._session.ask(self.task, header, sent))
 
     def __bool__(self) -> bool:
         return bool(self.fetch())
@@ -166,4 +176,4 @@ def unpacked(
     return tuple([a.made() if isinstance(a, Draw) else a for a in found])
 
 
-__all__ = ["Draw", "RemoteArray", "brought_here", "packed", "unpacked"]
+__all__ = ["Draw", "RemoteArray", "brought_here", "called_there", "packed", "unpacked"]

@@ -247,15 +247,21 @@ class ClusterSession:
         self.used.clear()
 
     def _follow(self, request: str | Predicate) -> None:
+        steps = list(self.steps.values())
         if isinstance(request, Predicate):
-            if self.steps:
+            if not all(step.takes_turns for step in steps):
                 raise FailedPreconditionError(
-                    "a step runs on several workers at once, each of which stands where it was "
-                    "paused: it can go on or be stopped. Pause before a step begins, or set a "
-                    "breakpoint, and the step runs one operation at a time, whatever the worker"
+                    "a step runs on several workers that has queues, locks or primitives of "
+                    "control flow, or is traced: it can go on or be stopped, and not be stepped "
+                    "through"
                 )
-        elif request in ("pause", "resume", "stop"):  # a stop ends a pause
-            self.tell({"kind": "gate", "request": "pause" if request == "pause" else "resume"})
+        elif request in ("resume", "stop"):  # a stop ends a pause
+            self.tell({"kind": "gate", "request": "resume"})
+        elif request in ("pause", "step"):
+            if request == "pause" or any(not step.is_joined for step in steps):
+                self.tell({"kind": "gate", "request": "pause"})
+            for step in steps:
+                step.join()
 
 
 def _told_of_step(

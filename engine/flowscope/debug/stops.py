@@ -18,7 +18,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import text as shape_text
-from flowscope.ops.core.send_recv import Transfer
+from flowscope.ops.core.send_recv import Send, Transfer
 from flowscope.plan.locations import Here, LoopAt, Where
 from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
@@ -122,15 +122,20 @@ class Stop:
 
     @property
     def device(self) -> str:
-        """The device on which that runs, of a worker too; "" where `op` is None."""
+        """The device on which that runs, of a worker too; of a transfer the one that receives.
+
+        "" where `op` is None.
+        """
         node = None if self._where is None else self._where.node
+        if node is not None and isinstance(node.op, Send):
+            return node.op.recv_device
         return "" if node is None else node.device
 
     @property
     def transfer(self) -> tuple[str, str] | None:
         """What is sent next, and the device that sends it; None where that is no transfer."""
         node = None if self._where is None else self._where.node
-        if node is None or not isinstance(node.op, Transfer):
+        if node is None or not isinstance(node.op, Transfer | Send):
             return None
         return node.inputs[0].label, node.op.send_device
 

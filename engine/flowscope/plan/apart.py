@@ -80,6 +80,14 @@ def agreed(partitions: Sequence[Partition]) -> Sequence[Partition]:
     return [replace(p, back_end=_IN_PLACE.get(p.back_end, p.back_end)) for p in partitions]
 
 
+def takes_turns(partitions: Sequence[Partition]) -> bool:
+    """Whether partitions that are held can go on one operation at a time, each when its turn comes.
+
+    They can where a Recv waits in place. What the machine of tokens runs has no order of its own.
+    """
+    return all(p.back_end in _IN_PLACE for p in partitions)
+
+
 def _part(
     partition: Partition, positions: Mapping[str, int], compile_region: Compile, is_handed_out: bool
 ) -> Part:
@@ -111,4 +119,4 @@ def _check_keys(partitions: Sequence[Partition]) -> None:
                 seen.add(node.op.key)
 
 
-__all__ = ["Part", "agreed", "compile_apart"]
+__all__ = ["Part", "agreed", "compile_apart", "takes_turns"]

@@ -70,6 +70,28 @@ def credits(loop: LoopNode) -> tuple[Credit, ...]:
     return tuple(found)
 
 
+def windows(nodes: Iterable[Node], is_tokens: bool) -> dict[str, int]:
+    """Returns after how many values who receives says that they are read, by key.
+
+    It is half of what may be unread, so whoever waits for credit hears of it in time.
+
+    Args:
+        nodes: The nodes of a partition, with those inside of others.
+        is_tokens: Whether the machine of tokens runs it: each Send looks after itself there.
+    """
+    found: dict[str, int] = {}
+    for loop in nodes:
+        if not isinstance(loop, LoopNode):
+            continue
+        if is_tokens:
+            ahead = loop.op.parallel_iterations
+            most = {_key(n): send_credit(n, ahead) for n in _sends(loop.blocks)}
+        else:
+            most = {credit.key: credit.most for credit in credits(loop)}
+        found.update((key, max(1, count // 2)) for key, count in most.items())
+    return found
+
+
 def _sends(blocks: Iterable[Program]) -> Iterator[Node]:
     """Yields the Sends of blocks and of branches in them, without those of loops in them."""
     for node in (n for b in blocks for n in b.nodes):
@@ -113,5 +135,13 @@ def sends_or_waits(program: Program) -> bool:
     return any(n.op.is_blocking or isinstance(n.op, Send) for n in program.walk())
 
 
-__all__ = ["AHEAD_BYTES", "Credit", "credits", "is_crossing", "keys", "send_credit",
-           "sends_or_waits"]  # fmt: skip
+__all__ = [
+    "AHEAD_BYTES",
+    "Credit",
+    "credits",
+    "is_crossing",
+    "keys",
+    "send_credit",
+    "sends_or_waits",
+    "windows",
+]  # fmt: skip

@@ -14,6 +14,9 @@ the next operation, or at the next back edge of a loop. Slow motion is a wait be
 For both, steps run one operation at a time: `hold` says so. A look raises the flag once: each step
 notes where it is, and goes on.
 
+Parts of a step that runs in several processes are not stepped by requests: they stay where they are
+until they get a turn, which lasts until their next safepoint (`flowscope.cluster.held_parts`).
+
 Signals that come while a step runs on the main thread are handled here too, outside of the lock:
 see `flowscope.runtime.interrupt`.
 """
@@ -94,6 +97,8 @@ _TRANSITIONS: dict[State, dict[Request, State]] = {
 
 #: A held step looks again so often, for a signal that comes just before a wait does not end it.
 _LOOK_S = 0.25
+#: Who waits for parts of steps looks so often at those that wait where no gate sees them.
+_GLANCE_S = 0.002
 
 
 class Gate:
@@ -106,14 +111,15 @@ class Gate:
         held_ns: Nanoseconds that steps have waited here.
         listener: Is called on a step's own thread, with the step, when that is held at a safepoint;
             the step goes on when it returns, unless it asked for something else. None for nobody.
-        follower: Is told what is asked for, so that gates of other processes do the same, and may
-            refuse a move by raising; None for nobody.
+        follower: Is told what was asked for, so that gates of other processes do the same. Before a
+            move it is told the predicate, and may refuse it by raising. None for nobody.
     """
 
     __slots__ = (
         "_changed",
         "_is_met",
         "_is_signalled",
+        "_latest_turn",
         "_lock",
         "_pace_s",
         "_predicates",
@@ -148,6 +154,8 @@ class Gate:
         self._is_met = False
         #: Whether signals wait for a step on the main thread.
         self._is_signalled = False
+        #: The latest turn of a part of a step in this pause; None before the first.
+        self._latest_turn: Predicate | None = None
 
     @property
     def state(self) -> State | Literal["paused"]:
@@ -178,8 +186,8 @@ class Gate:
         self._tell_follower(request)
 
     def _tell_follower(self, request: Request | Predicate) -> None:
-        if self.follower is not None and not isinstance(request, Predicate):
-            self.follower(request)
+        if self.follower is not None:
+            self.follower("step" if isinstance(request, Predicate) else request)
 
     @property
     def pace_s(self) -> float:
@@ -251,9 +259,50 @@ class Gate:
         return NO_TESTS if step is None else step.call.tests
 
     def held_steps(self) -> list[Step]:
-        """Returns the steps that stand still."""
+        """Returns the steps that stand still; not parts, for which their whole stands."""
         with self._lock:
-            return [s for s in self.inside if s.held]
+            return [s for s in self.inside if s.held and not s.takes_turns]
+
+    def give_turn(self, step: Step, until: Predicate) -> None:
+        """Lets a part of a step that is held run on; others stay held.
+
+        Args:
+            step: The part.
+            until: Up to where.
+        """
+        with self._lock:
+            step.turn = self._latest_turn = until
+            self._set(self._state)
+            self._changed.notify_all()
+
+    def wait_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits until something of the steps is so, at most so long; returns whether it is.
+
+        Not on the thread of a step. `is_done` is asked whenever a step comes or goes, and after a
+        while.
+        """
+        end = time.monotonic() + timeout_s
+        with self._lock:
+            while not is_done():
+                left_s = end - time.monotonic()
+                if left_s <= 0:
+                    return False
+                self._changed.wait(min(left_s, _GLANCE_S))
+            return True
+
+    @property
+    def sought(self) -> Predicate | None:
+        """What is to be met next; None for nothing."""
+        with self._lock:
+            return self._predicates[0] if self._predicates else None
+
+    def seek_end(self, step: Step) -> None:
+        """Has what was asked of a part of a step be met at the end of the whole."""
+        with self._lock:
+            moves = [END_OF_STEP.of(step.whole) if p.step is step else p for p in self._predicates]
+            self._predicates = deque(moves)
+            self._set(self._state)
+            self._changed.notify_all()
 
     def step_out(self, step: Step) -> None:
         """Lets a held step run until the innermost loop that it is in has ended."""
@@ -278,7 +327,20 @@ class Gate:
                 raise FailedPreconditionError(
                     "the step has gone on: what was seen of it where it stood is gone"
                 )
-            yield step.here
+            here = step.here
+            if not step.is_joint:
+                yield here
+                return
+        yield here  # its values are asked of other processes: nobody waits for the lock meanwhile
+
+    @contextmanager
+    def at_wait(self, step: Step) -> Iterator[Here | None]:
+        """Keeps a step that waits for others where it is, for the time of the block.
+
+        Gives where it waits; None if it does not.
+        """
+        with self._lock:
+            yield step.waits_at
 
     def rearm(self, is_meant: Callable[[Step], bool]) -> None:
         """Has running steps go on, from their next safepoints, with code that asks anew.
@@ -336,7 +398,7 @@ class Gate:
                     self._drain()
                     self._tell_follower("pause")
                 self._arrive(step, point, here)
-            has_told = self.listener is None
+            has_told = self.listener is None or step.takes_turns
             step.stops += 1
             while True:
                 self._heed_signals()
@@ -415,6 +477,8 @@ class Gate:
 
     def _arrive(self, step: Step, point: int, here: Here | None) -> None:
         self._check(step)
+        if step.turn is not None and (here is None or step.turn.is_met(here)):
+            step.turn = None
         if self._state == "stepping" and self._is_met_at(step, point, here):
             self._predicates.popleft()
             arrived = _TRANSITIONS[self._state]["arrive"]
@@ -432,9 +496,11 @@ class Gate:
 
     def _stays(self, step: Step) -> bool:
         """Whether a step that is held stays so: in a pause, and while another one moves."""
+        if step.takes_turns and self._state in ("pausing", "stepping"):
+            return step.turn is None
         if self._state != "stepping":
             return self._state == "pausing"
-        return self._predicates[0].step not in (None, step)
+        return self._predicates[0].step not in (None, step, step.whole)
 
     def _is_met_at(self, step: Step, point: int, here: Here | None) -> bool:
         """Whether a step that is here has come to where it shall stand; the end of it will do."""
@@ -484,7 +550,11 @@ class Gate:
                 self._check(step)
                 if here is not None and step.is_looked_at:
                     self._note(step, here)
-                self._changed.wait(self._patience_s(step))
+                step.waits_at = here
+                try:
+                    self._changed.wait(self._patience_s(step))
+                finally:
+                    step.waits_at = None
 
     def wake(self) -> None:
         """Makes those who `wait` look again; from any thread."""
@@ -502,13 +572,14 @@ class Gate:
             )
 
     def _wait(self, step: Step) -> None:
-        self._waiting += 1
+        counts = not step.takes_turns  # its whole is counted
+        self._waiting += counts
         step.held += 1
         self._changed.notify_all()
         try:
             self._doze(step, _LOOK_S)
         finally:
-            self._waiting -= 1
+            self._waiting -= counts
             step.held -= 1
 
     @staticmethod
@@ -586,7 +657,11 @@ class Gate:
             s.is_looked_at or s.is_stopping or s.is_rearmed or s.deadline is not None for s in steps
         )
         self.raised = state != "open" or is_slow or is_wanted or self._is_signalled
-        if state == "stepping":
+        if state not in ("pausing", "stepping"):
+            self._latest_turn = None
+        if self._latest_turn is not None:
+            self.is_by_op = self._latest_turn.is_by_op
+        elif state == "stepping":
             self.is_by_op = self._predicates[0].is_by_op
         else:
             self.is_by_op = is_slow and state == "open"

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from flowscope.errors import OpError
+from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import Here
 
@@ -247,7 +248,7 @@ class Mailbox:
         is_safe: bool,
     ) -> None:
         if not is_safe:
-            waiter.wait_on(is_done)
+            _wait_unsafely(waiter, is_done)
             return
         try:
             waiter.wait(is_done, gate, here)
@@ -259,6 +260,18 @@ class Mailbox:
 
     def _is_read(self) -> bool:
         return len(self.values) <= self._low or self._error is not None
+
+
+def _wait_unsafely(waiter: Waiter, is_done: Callable[[], bool]) -> None:
+    """Waits where the step may not be held; it is told of it, for whoever gives turns."""
+    step = current_step()
+    if step is not None:
+        step.is_blocked = True
+    try:
+        waiter.wait_on(is_done)
+    finally:
+        if step is not None:
+            step.is_blocked = False
 
 
 def _size(values: deque[Any]) -> int:

@@ -143,9 +143,10 @@ class SplitStep:
         explain: Says what to add to the error that ends it, by who waited then; "" for nothing.
         agree: Returns how often each update group has ended, in the process that came furthest, of
             a step that fails; None where no other process writes.
+        takes_turns: Whether its partitions, where they are held, go on when their turns come.
 
     Attributes:
-        step, channel, gate, run: As above.
+        step, channel, gate, run, takes_turns: As above.
         runs: What runs each partition.
         fetched: The values of the fetches by their numbers.
     """
@@ -159,8 +160,10 @@ class SplitStep:
         tell: Callable[[BaseException], None] | None = None,
         explain: Callable[[BaseException, Sequence[Pending]], str] | None = None,
         agree: Callable[[], Mapping[str, int]] | None = None,
+        takes_turns: bool = False,
     ) -> None:
         self.step = step
+        self.takes_turns = takes_turns
         self.channel = channel
         self.gate = gate
         self.run = run
@@ -309,7 +312,9 @@ class _PartRun:
         shared, part = self._shared, self._part
         me = get_ident()
         around = steps_of_threads.get(me)
-        step = self.step = PartitionStep(shared.step, part.device, shared.channel, me)
+        step = PartitionStep(shared.step, part.device, shared.channel, me)
+        step.takes_turns = shared.takes_turns
+        self.step = step
         steps_of_threads[me] = step
         feeds, self._feeds = self._feeds, ()
         try:

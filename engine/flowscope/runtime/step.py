@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import Call
     from flowscope.runtime.gate import Gate
+    from flowscope.runtime.predicates import Predicate
     from flowscope.runtime.rendezvous import Channel
     from flowscope.runtime.samples import Sample
     from flowscope.runtime.thread_pool import ThreadPool
@@ -111,6 +112,12 @@ class Step:
         is_rearmed: Whether breakpoints were set that its code does not ask at: it is to leave that
             at its next safepoint, and to go on with code that does.
         waited_ns: Nanoseconds that it stood still.
+        takes_turns: Whether it is a part of a step that runs in several processes: it is not
+            stepped by itself, but when its turn comes.
+        is_joint: Whether it stands for such a step while that is held.
+        turn: Up to where it may run, though it is held; None where its turn has not come.
+        is_blocked: Whether it waits for others where it may not be held.
+        waits_at: Where it waits for a value of others, or for them to read; None else.
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
         pool: The threads that share large kernels; None where no kernel of the plan multiplies.
@@ -134,6 +141,11 @@ class Step:
     met: Any = None
     is_rearmed = False
     waited_ns = 0
+    takes_turns = False
+    is_joint = False
+    turn: Predicate | None = None
+    is_blocked = False
+    waits_at: Here | None = None
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None
     pool: ThreadPool | None = None

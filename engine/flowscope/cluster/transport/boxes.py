@@ -2,8 +2,9 @@
 
 Two for values in order (`OutBox`, `InBox`), two for values by iterations (`TaggedOutBox`,
 `TaggedInBox`). Credit: the sender counts what it has sent, and what the receiver says that it has
-read. It asks, when it waits for the first time, to be told after each half of its window: so it
-seldom waits where the receiver keeps up, and one message acknowledges many values.
+read. Both know from the plan after how many values that is told, half of the sender's window: so it
+seldom waits where the receiver keeps up, one message acknowledges many values, and who receives
+need not read anything, or be asked, for others to go on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from flowscope.cluster.transport.bulk import Offer
 from flowscope.cluster.transport.frames import (
     READ,
     SMALL_BYTES,
-    WINDOW,
     large_frame,
     number_frame,
     scalar_head,
@@ -53,7 +53,7 @@ class _Sending:
         is_tagged: Whether values go by iterations.
     """
 
-    __slots__ = ("_address", "_heads", "_is_tagged", "_window", "link", "nbytes", "read", "sent")
+    __slots__ = ("_address", "_heads", "_is_tagged", "link", "nbytes", "read", "sent")
 
     def __init__(self, address: bytes, link: Link, is_tagged: bool = False) -> None:
         self.link = link
@@ -63,7 +63,6 @@ class _Sending:
         self.nbytes = 0
         self._address = address
         self._heads: dict[type, bytes] = {}
-        self._window = 0
 
     def send(self, value: Any, tag: Tag | None = None) -> None:
         head = self._heads.get(type(value)) if tag is None else None
@@ -88,43 +87,34 @@ class _Sending:
             return head + bytes(data)
         return value_frame(self._address, code, shape, data, tag)
 
-    def ask_for(self, window: int) -> None:
-        """Has the receiver tell each time when so many values have been read."""
-        if not window <= self._window <= 2 * window:
-            self._window = window
-            self.link.put(number_frame(self._address, WINDOW, window, self._is_tagged))
-
 
 class _Counting:
-    """What a mailbox does that receives from a peer: it tells how much has been read."""
+    """What a mailbox does that receives from a peer: it tells how much has been read.
 
-    __slots__ = ("_address", "_is_tagged", "_tell_at", "_told", "_window", "link", "taken")
+    Args:
+        address: The mailbox's address.
+        link: Leads to the peer.
+        window: After how many values that is told; None for never.
+        is_tagged: Whether values go by iterations.
+    """
 
-    def __init__(self, address: bytes, link: Link, is_tagged: bool = False) -> None:
+    __slots__ = ("_address", "_is_tagged", "_tell_at", "_window", "link", "taken")
+
+    def __init__(
+        self, address: bytes, link: Link, window: int | None, is_tagged: bool = False
+    ) -> None:
         self.link = link
         self._is_tagged = is_tagged
         self.taken = 0
         self._address = address
-        self._window = self._told = 0
-        self._tell_at = _NEVER
+        self._window = self._tell_at = _NEVER if window is None else window
 
     def count(self) -> None:
         """Notes that a value was read."""
         self.taken += 1
         if self.taken >= self._tell_at:
-            self._tell()
-
-    def set_window(self, window: int) -> None:
-        """Notes after how many values the sender wants to hear."""
-        self._window = window
-        self._tell_at = self._told + window
-        if self.taken >= self._tell_at:
-            self._tell()
-
-    def _tell(self) -> None:
-        told = self._told = self.taken
-        self._tell_at = told + self._window
-        self.link.put(number_frame(self._address, READ, told, self._is_tagged))
+            self._tell_at = self.taken + self._window
+            self.link.put(number_frame(self._address, READ, self.taken, self._is_tagged))
 
 
 class OutBox(Mailbox):
@@ -162,12 +152,10 @@ class OutBox(Mailbox):
         if sending.sent - sending.read > _FEW:
             link.poll()  # what is told of reading has often come
         while self.is_ahead(most, nbytes) and self._error is None:
-            unread = sending.sent - sending.read
-            self._low = min(most - 1, unread // 2) if not nbytes else unread // 2
-            sending.ask_for(max(1, unread // 2))
+            self._low = most // 2  # the receiver tells before less than that is left
             self.is_producer, self.since = True, time.monotonic()
             try:
-                link.flush()
+                link.flush_all()
                 if gate.raised or not link.read_until(self._is_read, gate):
                     waiter = self._writer = Waiter()
                     with link.awaited():
@@ -193,9 +181,9 @@ class InBox(Mailbox):
 
     __slots__ = ("_counting", "_guard", "_large", "_later")
 
-    def __init__(self, key: str, address: bytes, link: Link) -> None:
+    def __init__(self, key: str, address: bytes, link: Link, window: int | None) -> None:
         super().__init__(key)
-        self._counting = _Counting(address, link)
+        self._counting = _Counting(address, link, window)
         self._guard = threading.Lock()
         #: The large values among `values`, by identity: their bytes.
         self._large: dict[int, int] = {}
@@ -245,10 +233,6 @@ class InBox(Mailbox):
                     value = value.value
                 self.values.append(value)
         self._wake()
-
-    def set_window(self, window: int) -> None:
-        """Is told after how many values the sender wants to hear of them."""
-        self._counting.set_window(window)
 
     def fail(self, error: BaseException) -> None:
         """Fails who waits and who comes later; lets go of what was not read."""
@@ -332,9 +316,7 @@ class TaggedOutBox(TaggedMailbox):
         if super().when_below(most, told):
             return True
         link.begin_wait()
-        with self._lock:
-            self._sending.ask_for(max(1, most // 2))
-        link.flush()
+        link.flush_all()
         return False
 
     def acknowledged(self, count: int) -> None:
@@ -346,9 +328,9 @@ class TaggedOutBox(TaggedMailbox):
 class TaggedInBox(TaggedMailbox):
     """The receiver's end of a key whose values a peer sends, by iterations."""
 
-    def __init__(self, key: str, address: bytes, link: Link) -> None:
+    def __init__(self, key: str, address: bytes, link: Link, window: int | None) -> None:
         super().__init__(key)
-        self._counting = _Counting(address, link, True)
+        self._counting = _Counting(address, link, window, True)
         self._offers: set[Offer] = set()
 
     def receive(self, tag: Tag, finish: Finish) -> Any:
@@ -401,11 +383,6 @@ class TaggedInBox(TaggedMailbox):
         if is_wanted:
             self._counting.link.bulk.taken(offer.nbytes)
             self.arrive(offer.value, offer.tag)
-
-    def set_window(self, window: int) -> None:
-        """Is told after how many values the sender wants to hear of them."""
-        with self._lock:
-            self._counting.set_window(window)
 
     def fail(self, error: BaseException) -> None:
         """Fails who waits and who comes later; lets go of what was not read."""

@@ -6,7 +6,7 @@ same order. What two devices of one process send each other goes through plain m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,10 +49,18 @@ class KeyTable:
     Args:
         keys: The keys, in an order that all processes share.
         process_of: Which process a device belongs to.
+        windows: By key after how many values who receives tells that they are read; of keys that
+            are not there it never does. None for each value of each key.
     """
 
-    def __init__(self, keys: Sequence[str], process_of: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        keys: Sequence[str],
+        process_of: Callable[[str], str],
+        windows: Mapping[str, int] | None = None,
+    ) -> None:
         self.keys = tuple(keys)
+        self.windows = dict.fromkeys(keys, 1) if windows is None else windows
         self.routes: dict[str, Route] = {}
         for number, key in enumerate(self.keys):
             sender, receiver, _ = key.split(";", 2)
@@ -80,6 +88,7 @@ class ProcessChannel(Rendezvous):
         self.peers: set[str] = set()
         self.addresses: list[bytes] = []
         self._table = table
+        self._windows = table.windows
         self._steps = steps
 
     def mailbox(self, key: str) -> Mailbox:
@@ -124,7 +133,7 @@ class ProcessChannel(Rendezvous):
         self.peers.add(peer)  # before it is looked up: a loss that comes between is seen
         link = self._steps.link(peer)
         at = address(self.name, route.number)
-        box = (out if is_sender else into)(key, at, link)
+        box = out(key, at, link) if is_sender else into(key, at, link, self._windows.get(key))
         if isinstance(box, InBox | OutBox):
             self._steps.place(self, at, box)
         return box

@@ -4,7 +4,6 @@
     SCALAR    bytes
     ARRAY     rank (u8), dimensions (u64), bytes
     LARGE     number of the offer (u64), its bytes (u64), rank, dimensions
-    WINDOW    how many values are read between two acknowledgements (u64)
     READ      how many values of the key have been read (u64)
 
 With the bit TAGGED the numbers of the iterations around stand before that: count (u8), each (i64).
@@ -22,7 +21,7 @@ from flowscope.cluster.transport.values import DEAD_CODE, Shape, decoded, numpy_
 from flowscope.errors import DataLossError
 from flowscope.runtime.rendezvous import Tag
 
-SCALAR, ARRAY, LARGE, WINDOW, READ = range(5)
+SCALAR, ARRAY, LARGE, READ = range(4)
 TAGGED = 0x80
 
 HEAD = struct.Struct("<I16sIBB")
@@ -74,7 +73,7 @@ def large_frame(
 
 
 def number_frame(address: bytes, kind: int, number: int, is_tagged: bool) -> bytes:
-    """Returns a frame of kind WINDOW or READ."""
+    """Returns a frame of kind READ."""
     return _frame(address, kind, 0, NUMBER.pack(number), () if is_tagged else None)
 
 
@@ -127,7 +126,7 @@ def read_large(body: bytes) -> tuple[int, int, Shape]:
 
 
 def read_number(body: bytes) -> int:
-    """Returns the number of a frame of kind WINDOW or READ."""
+    """Returns the number of a frame of kind READ."""
     if len(body) != NUMBER.size:
         raise DataLossError(f"expected a number of 8 bytes, got {len(body)}")
     return int(NUMBER.unpack(body)[0])
@@ -151,7 +150,6 @@ __all__ = [
     "SCALAR",
     "SMALL_BYTES",
     "TAGGED",
-    "WINDOW",
     "address",
     "key_number",
     "large_frame",

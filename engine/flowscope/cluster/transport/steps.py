@@ -20,7 +20,6 @@ from flowscope.cluster.transport.frames import (
     READ,
     SCALAR,
     TAGGED,
-    WINDOW,
     key_number,
     read_array,
     read_large,
@@ -194,8 +193,6 @@ class Steps:
         kind &= ~TAGGED
         if isinstance(box, OutBox | TaggedOutBox) and kind == READ:
             box.acknowledged(read_number(body))
-        elif isinstance(box, InBox | TaggedInBox) and kind == WINDOW:
-            box.set_window(max(1, read_number(body)))
         elif isinstance(box, InBox | TaggedInBox) and kind == LARGE:
             number, nbytes, shape = read_large(body)
             box.announced(Offer(number, code, shape, nbytes, box.arrived, tag))

@@ -63,6 +63,7 @@ def _write_recv(writer: Writer, scope: BlockScope, node: Node, box: str) -> None
     writer.emit(f"{target} = {text}", node, ())
     if value not in scope.last_use:
         writer.release_names([writer.place.take(value)])
+    writer.want_safepoint()  # a step that waited here while it was paused goes no farther
 
 
 def write_credits(writer: Writer, node: LoopNode, is_safe: bool) -> None:

@@ -273,7 +273,8 @@ class Writer:
                 if (fork := sections.at(scope)) is not None:
                     self.safepoint_before(scope, i, cost)
                     sections.write_join(self, scope, fork)
-                    self.work, end = STRETCH_S, fork.end
+                    end = fork.end
+                    self.want_safepoint()
                     continue
             self.safepoint_before(scope, i, cost)
             if is_told:
@@ -285,9 +286,15 @@ class Writer:
         scope.index = len(scope.nodes)
         probe.end(self, scope)
 
+    def want_safepoint(self) -> None:
+        """Has a safepoint written before the next node that may have one."""
+        self.work = STRETCH_S
+
     def safepoint_before(self, scope: BlockScope, i: int, cost: float) -> None:
-        """Writes a safepoint before a node if it is time for one."""
-        if self.work and self.work + cost > STRETCH_S and i not in scope.unsafe:
+        """Writes a safepoint before a node if it is time for one; not where nothing is done."""
+        node = scope.nodes[i]
+        is_idle = isinstance(node.op, Const) or node.op.is_handle or i in scope.unsafe
+        if self.work and self.work + cost > STRETCH_S and not is_idle:
             self.safepoint()
 
     def of_section(self, region: Region) -> Code:

@@ -1,0 +1,358 @@
+"""A step of several processes that was paused while it ran, and is stepped through from there.
+
+Each partition stays where it stands, with its values. The client gives turns: the partition that
+is least far in the order of the plan runs one operation. Whoever is behind has what it waits for,
+for all others have sent it already; so turns never wait for each other, and after some of them
+all stand at one place of the order. When the pause ends all go on by themselves, as code.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowscope.cluster.held_parts import HeldParts, LoopStand, Stand, values_of
+from flowscope.cluster.order_of_parts import PartOrder, least
+from flowscope.cluster.remote_values import called_there
+from flowscope.errors import CancelledError, DeadlineExceededError, OpError
+from flowscope.graph.current_step import steps_of_threads
+from flowscope.ops.core.send_recv import Recv, Send
+from flowscope.plan.locations import Moved, Where
+from flowscope.plan.partitions import Partition
+from flowscope.plan.program import Node, Program, Value
+from flowscope.runtime.predicates import END_OF_STEP
+from flowscope.runtime.remote import RemoteValue
+from flowscope.runtime.split import SplitStep
+from flowscope.runtime.step import Step
+
+if TYPE_CHECKING:
+    from flowscope.cluster.step import ClusterStep
+
+#: A worker that does not answer so long is asked no more: the step ends, or goes on.
+_ANSWERS_S = 10.0
+#: Who waits longer than that for a value that was sent lets another one have the turn.
+_PATIENCE_S = 0.05
+
+
+class JointPlan:
+    """What is known of a plan's partitions before a step is paused.
+
+    Args:
+        program: The plan's program.
+        partitions: Its partitions, by their tasks, with their numbers there.
+    """
+
+    def __init__(self, program: Program, partitions: Sequence[tuple[str, int, Partition]]) -> None:
+        self.places = [(task, number) for task, number, _ in partitions]
+        self.orders = [PartOrder(program, p.program) for *_, p in partitions]
+        self.values: list[list[Value]] = [values_of(p.program) for *_, p in partitions]
+
+
+class JointStep(Step):
+    """Stands for a step of several processes while that is paused, on a thread of its own.
+
+    Args:
+        step: The step.
+        split: The client's part of it.
+        plan: Its partitions; those of the client's are there under the client's task.
+        own: The client's task, and its partitions where they stand.
+    """
+
+    is_joint = True
+
+    def __init__(
+        self,
+        step: ClusterStep,
+        split: SplitStep,
+        plan: JointPlan,
+        own: tuple[str, HeldParts],
+    ) -> None:
+        whole = split.step
+        super().__init__(whole.call, whole, whole.gate, whole.host_threads, -1)
+        self.number, self.feeds, self.queues = whole.number, whole.feeds, None
+        self._step = step
+        self._split = split
+        self._plan = plan
+        self._task, self._own = own
+        self._stands: list[Stand] = []
+        self._ends = False
+        #: Until how few loops are around the latest turns last; None for one operation.
+        self._depth: int | None = None
+        self._thread = threading.Thread(target=self._work, name="flowscope-joint", daemon=True)
+
+    def start(self) -> None:
+        """Begins to wait for all partitions to stand; then the step is held."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Ends it: the step is over."""
+        self._ends = True
+        while self._thread.is_alive():
+            self.gate.stop_step(self)
+            self._thread.join(0.05)
+
+    # -- its thread -----------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        me = self.thread = get_ident()
+        steps_of_threads[me] = self
+        try:
+            turns: Sequence[int] = ()
+            while self._settle(turns) and self._holds():
+                turns = self._due(is_late=False)
+        except (CancelledError, DeadlineExceededError):
+            pass  # whoever runs the step is told so, too
+        except OpError as e:
+            self._split.end(e)
+        finally:
+            self.has_ended = True
+            del steps_of_threads[me]
+            self.gate.left(self)
+            self._step.joint_ended(is_left=self._ends)
+
+    def _holds(self) -> bool:
+        """Holds the step where it stands; returns whether a turn is wanted then."""
+        gate, stands = self.gate, self._stands
+        if all(s.state == "ended" for s in stands):
+            self._leave_to_its_end()
+            return False
+        gate.hold(0, _Here(self))
+        sought = gate.sought
+        if sought is not None and sought.is_met is END_OF_STEP.is_met and self._step.is_alone:
+            self._leave_to_its_end()
+            return False
+        return gate.state == "stepping"
+
+    def _leave_to_its_end(self) -> None:
+        """Lets all partitions go on by themselves; if it is stepped, it is held at its end."""
+        self._ends = True
+        for one in self._split.runs:
+            if one.step is not None:
+                one.step.takes_turns = False
+        self.gate.seek_end(self)
+        self._step.let_go()
+
+    @property
+    def whole(self) -> Step:
+        """The step that it stands for."""
+        return self._split.step
+
+    def _come_to_rest(self, turns: Sequence[int] = ()) -> bool:
+        """Waits until all partitions stand; returns whether the pause goes on."""
+        while True:
+            self._stands = self._asked(turns)
+            turns = ()
+            if self._ends or self.gate.state not in ("pausing", "paused", "stepping", "stopping"):
+                return False
+            if self.gate.state == "stopping" or all(s.state != "runs" for s in self._stands):
+                return True
+
+    def _asked(self, turns: Sequence[int]) -> list[Stand]:
+        """Gives turns; returns where all partitions stand, or that they run still."""
+        places = self._plan.places
+        by_task: dict[str, list[int]] = {task: [] for task, _ in places}
+        for part in turns:
+            by_task[places[part][0]].append(places[part][1])
+        pending = {
+            task: self._step.start(
+                task, {"kind": "parts.stand", "turns": numbers, "depth": self._depth}
+            )
+            for task, numbers in by_task.items()
+            if task != self._task
+        }
+        for number in by_task.get(self._task, ()):
+            self._own.turn(number, self._depth)
+        told = {task: self._told(task, self._step.result(p)[0]) for task, p in pending.items()}
+        if self._task in by_task:
+            told[self._task] = self._own.stands(_ANSWERS_S if not pending else 0.2)
+        return [told[task][number] for task, number in places]
+
+    def _told(self, task: str, answer: dict[str, Any]) -> list[Stand]:
+        found = [
+            Stand(state, node, tuple([LoopStand(*s) for s in loops]))
+            for state, node, loops in answer["stands"]
+        ]
+        if found:
+            return found
+        state = "ended" if answer["is_over"] else "runs"
+        return [Stand(state)] * sum(t == task for t, _ in self._plan.places)  # type: ignore[arg-type]
+
+    def _settle(self, turns: Sequence[int]) -> bool:
+        """Gives turns until the step may be held; returns whether the pause goes on.
+
+        Args:
+            turns: The partitions that come next; none before the first move.
+        """
+        since = time.monotonic()
+        while True:
+            for part in turns if self._depth is None else ():
+                self._note(part)
+            if not self._come_to_rest(turns):
+                return False
+            if self._is_at_stop() or self.gate.state == "stopping":
+                return True
+            now = time.monotonic()
+            since = now if turns else since
+            turns = self._due(is_late=now > since + _PATIENCE_S)
+
+    def _due(self, is_late: bool) -> list[int]:
+        """Returns the partitions that come next; none while one of them waits for a value.
+
+        Args:
+            is_late: Whether that has lasted long: then the others come next.
+        """
+        stands, sought = self._stands, self.gate.sought
+        if begins := [i for i, s in enumerate(stands) if s.state == "begins"]:
+            return begins
+        if sought is not None and sought.depth is not None:  # all go on until they are out of it
+            are_there = [i for i, s in enumerate(stands) if s.state in ("held", "waits")]
+            if inside := [i for i in are_there if len(stands[i].loops) >= sought.depth]:
+                self._depth = sought.depth
+                return inside
+        self._depth = None
+        return [i for i in self._least(is_late) if stands[i].state == "held"]
+
+    def _least(self, is_late: bool = False) -> list[int]:
+        """Returns those of the partitions, held or waiting, that are least far."""
+        states = ("held",) if is_late else ("held", "waits")
+        orders = zip(self._plan.orders, self._stands, strict=True)
+        return least([o.position(s) if s.state in states else None for o, s in orders])
+
+    def _is_at_stop(self) -> bool:
+        """Whether the step may be held where it stands: not before a Recv, which is no operation.
+
+        All partitions have ended, or an operation comes next that somebody would want to see.
+        """
+        stands = self._stands
+        if any(s.state in ("blocked", "runs", "begins") for s in stands):
+            return False
+        found = self._least()
+        if not found:
+            return True
+        first = found[0]
+        node = self._plan.orders[first].node(stands[first])
+        is_recv = node is not None and isinstance(node.op, Recv)
+        return stands[first].state == "held" and not is_recv
+
+    def _note(self, part: int) -> None:
+        """Tells views of an operation that runs."""
+        order, stand = self._plan.orders[part], self._stands[part]
+        node = order.node(stand)
+        if node is not None and not isinstance(node.op, Send | Recv):
+            loops = tuple([(at.node, at.iteration) for at in order.loops(stand)])
+            self.gate.moves.append(Moved(node, loops))
+
+    # -- where it stands ------------------------------------------------------------------------
+
+    def stand(self) -> tuple[Node | None, Where]:
+        """Returns the operation that comes next, and where it is."""
+        found = self._least()
+        if not found:
+            return None, Where("compiled", (), None, is_stepped=True)
+        order, stand = self._plan.orders[found[0]], self._stands[found[0]]
+        node = order.node(stand)
+        return node, Where("compiled", order.loops(stand), node, is_stepped=True)
+
+    def values(self) -> dict[object, Any]:
+        """Returns what is alive in all partitions, by the identities of the values."""
+        found: dict[object, Any] = {}
+        for part, (task, number) in enumerate(self._plan.places):
+            values = self._plan.values[part]
+            for i, is_array in self._alive(task, number):
+                identity = values[i].identity
+                if task == self._task:
+                    found[identity] = self._own.value(number, i)
+                else:
+                    found.setdefault(identity, _PartValue(self._step, task, number, i, is_array))
+        return found
+
+    def _alive(self, task: str, number: int) -> Sequence[tuple[int, bool]]:
+        if task == self._task:
+            return self._own.alive(number)
+        with suppress(OpError):  # it has ended there
+            header = {"kind": "parts.alive", "part": number}
+            return list(self._step.result(self._step.start(task, header))[0]["values"])
+        return ()
+
+    def replace(self, identity: object, array: Any) -> bool:
+        """Puts an array into the place of a value, in all partitions that have it."""
+        is_there = False
+        for part, (task, number) in enumerate(self._plan.places):
+            values = self._plan.values[part]
+            for i, _ in self._alive(task, number):
+                if values[i].identity is not identity:
+                    continue
+                if task == self._task:
+                    is_there |= self._own.replace(number, i, array)
+                    continue
+                header = {"kind": "parts.replace", "part": number, "number": i}
+                answer = self._step.result(self._step.start(task, header, [array]))[0]
+                is_there |= bool(answer["is_there"])
+        return is_there
+
+
+class _Here:
+    """Where a step of several processes stands: at the least of its partitions' places."""
+
+    is_breakpoint = is_changed = False
+
+    def __init__(self, step: JointStep) -> None:
+        self._step = step
+        self.node, self._where = step.stand()
+
+    @property
+    def is_op(self) -> bool:
+        """Whether an operation comes next."""
+        return self.node is not None
+
+    @property
+    def is_back_edge(self) -> bool:
+        """Whether an iteration of a loop has just ended."""
+        return self.node is None and bool(self._where.loops)
+
+    def where(self) -> Where:
+        """Returns where it is."""
+        return self._where
+
+    def sample(self, sample: Any) -> None:
+        """Does nothing: a step over processes is traced whole or not at all."""
+
+    def values(self) -> dict[object, Any]:
+        """Returns what is alive, by the identities of the values."""
+        return self._step.values()
+
+    def replace(self, identity: object, array: Any) -> bool:
+        """Puts an array into the place of a value; returns whether that is alive."""
+        return self._step.replace(identity, array)
+
+
+class _PartValue(RemoteValue):
+    """A value of a partition on another task, as long as the step stands there."""
+
+    def __init__(
+        self, step: ClusterStep, task: str, part: int, number: int, is_array: bool
+    ) -> None:
+        self.is_array = is_array
+        self._step = step
+        self._task = task
+        self._facts = {"part": part, "number": number}
+
+    def apply(self, function: Callable[[Any], Any]) -> Any:
+        """Returns what a function says of it there; only that comes over."""
+        header = {"kind": "parts.apply", **self._facts}
+        start = partial(self._step.start, self._task, header)
+        return called_there(function, lambda sent: self._step.result(start(sent))[1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        header = {"kind": "parts.fetch", **self._facts}
+        return np.asarray(self._step.result(self._step.start(self._task, header))[1][0], dtype)
+
+
+__all__ = ["JointPlan", "JointStep"]
