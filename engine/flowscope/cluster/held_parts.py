@@ -152,8 +152,7 @@ class HeldParts:
             return {}
         with suppress(FailedPreconditionError), self._gate.at_stop(step) as here:
             return {} if here is None else here.values()
-        with self._gate.at_wait(step) as here:
-            return {} if here is None else here.values()
+        return {}
 
     def _steps(self) -> list[PartitionStep | None] | None:
         """Returns the steps of the partitions; None before they have begun, and after their end."""
@@ -192,7 +191,7 @@ class HeldParts:
         if step is None or state not in ("held", "waits"):
             return Stand(state)
         try:
-            with self._gate.at_stop(step) if state == "held" else self._gate.at_wait(step) as here:
+            with self._gate.at_stop(step) as here:
                 return Stand("runs") if here is None else self._told(part, state, here.where())
         except FailedPreconditionError:
             return Stand("runs")

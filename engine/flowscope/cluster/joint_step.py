@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ from flowscope.runtime.split import SplitStep
 from flowscope.runtime.step import Step
 
 if TYPE_CHECKING:
-    from flowscope.cluster.step import ClusterStep
+    from flowscope.cluster.pausing import Pausing
 
 #: A worker that does not answer so long is asked no more: the step ends, or goes on.
 _ANSWERS_S = 10.0
@@ -46,41 +46,59 @@ class JointPlan:
 
     Args:
         program: The plan's program.
-        partitions: Its partitions, by their tasks, with their numbers there.
+        task: The client's task.
+        partitions: Its partitions, each with its task and its number there.
+
+    Attributes:
+        task: As above.
+        places: Of each partition its task and its number there.
     """
 
-    def __init__(self, program: Program, partitions: Sequence[tuple[str, int, Partition]]) -> None:
+    def __init__(
+        self, program: Program, task: str, partitions: Sequence[tuple[str, int, Partition]]
+    ) -> None:
+        self.task = task
         self.places = [(task, number) for task, number, _ in partitions]
-        self.orders = [PartOrder(program, p.program) for *_, p in partitions]
-        self.values: list[list[Value]] = [values_of(p.program) for *_, p in partitions]
+        self._program = program
+        self._programs = [p.program for *_, p in partitions]
+
+    @cached_property
+    def orders(self) -> list[PartOrder]:
+        """Where the nodes of each partition are in the order of the plan."""
+        return [PartOrder(self._program, p) for p in self._programs]
+
+    @cached_property
+    def values(self) -> list[list[Value]]:
+        """The values of each partition by their numbers."""
+        return [values_of(p) for p in self._programs]
+
+    @property
+    def own(self) -> list[Program]:
+        """The programs of the client's partitions."""
+        pairs = zip(self.places, self._programs, strict=True)
+        return [p for (task, _), p in pairs if task == self.task]
 
 
 class JointStep(Step):
     """Stands for a step of several processes while that is paused, on a thread of its own.
 
     Args:
-        step: The step.
-        split: The client's part of it.
-        plan: Its partitions; those of the client's are there under the client's task.
-        own: The client's task, and its partitions where they stand.
+        pausing: Asks the tasks.
+        split: The client's part of the step.
+        plan: Its partitions.
     """
 
     is_joint = True
 
-    def __init__(
-        self,
-        step: ClusterStep,
-        split: SplitStep,
-        plan: JointPlan,
-        own: tuple[str, HeldParts],
-    ) -> None:
+    def __init__(self, pausing: Pausing, split: SplitStep, plan: JointPlan) -> None:
         whole = split.step
         super().__init__(whole.call, whole, whole.gate, whole.host_threads, -1)
         self.number, self.feeds, self.queues = whole.number, whole.feeds, None
-        self._step = step
+        self._pausing = pausing
         self._split = split
         self._plan = plan
-        self._task, self._own = own
+        self._task = plan.task
+        self._own = HeldParts(whole.gate, whole, plan.own, lambda: split)
         self._stands: list[Stand] = []
         self._ends = False
         #: Until how few loops are around the latest turns last; None for one operation.
@@ -115,7 +133,7 @@ class JointStep(Step):
             self.has_ended = True
             del steps_of_threads[me]
             self.gate.left(self)
-            self._step.joint_ended(is_left=self._ends)
+            self._pausing.joint_ended(is_left=self._ends)
 
     def _holds(self) -> bool:
         """Holds the step where it stands; returns whether a turn is wanted then."""
@@ -125,7 +143,7 @@ class JointStep(Step):
             return False
         gate.hold(0, _Here(self))
         sought = gate.sought
-        if sought is not None and sought.is_met is END_OF_STEP.is_met and self._step.is_alone:
+        if sought is not None and sought.is_met is END_OF_STEP.is_met and self._pausing.is_alone:
             self._leave_to_its_end()
             return False
         return gate.state == "stepping"
@@ -137,7 +155,7 @@ class JointStep(Step):
             if one.step is not None:
                 one.step.takes_turns = False
         self.gate.seek_end(self)
-        self._step.let_go()
+        self._pausing.let_go()
 
     @property
     def whole(self) -> Step:
@@ -161,7 +179,7 @@ class JointStep(Step):
         for part in turns:
             by_task[places[part][0]].append(places[part][1])
         pending = {
-            task: self._step.start(
+            task: self._pausing.start(
                 task, {"kind": "parts.stand", "turns": numbers, "depth": self._depth}
             )
             for task, numbers in by_task.items()
@@ -169,7 +187,7 @@ class JointStep(Step):
         }
         for number in by_task.get(self._task, ()):
             self._own.turn(number, self._depth)
-        told = {task: self._told(task, self._step.result(p)[0]) for task, p in pending.items()}
+        told = {task: self._told(task, self._pausing.result(p)[0]) for task, p in pending.items()}
         if self._task in by_task:
             told[self._task] = self._own.stands(_ANSWERS_S if not pending else 0.2)
         return [told[task][number] for task, number in places]
@@ -270,7 +288,7 @@ class JointStep(Step):
                 if task == self._task:
                     found[identity] = self._own.value(number, i)
                 else:
-                    found.setdefault(identity, _PartValue(self._step, task, number, i, is_array))
+                    found.setdefault(identity, _PartValue(self._pausing, task, number, i, is_array))
         return found
 
     def _alive(self, task: str, number: int) -> Sequence[tuple[int, bool]]:
@@ -278,7 +296,7 @@ class JointStep(Step):
             return self._own.alive(number)
         with suppress(OpError):  # it has ended there
             header = {"kind": "parts.alive", "part": number}
-            return list(self._step.result(self._step.start(task, header))[0]["values"])
+            return list(self._pausing.result(self._pausing.start(task, header))[0]["values"])
         return ()
 
     def replace(self, identity: object, array: Any) -> bool:
@@ -293,7 +311,7 @@ class JointStep(Step):
                     is_there |= self._own.replace(number, i, array)
                     continue
                 header = {"kind": "parts.replace", "part": number, "number": i}
-                answer = self._step.result(self._step.start(task, header, [array]))[0]
+                answer = self._pausing.result(self._pausing.start(task, header, [array]))[0]
                 is_there |= bool(answer["is_there"])
         return is_there
 
@@ -336,23 +354,23 @@ class _Here:
 class _PartValue(RemoteValue):
     """A value of a partition on another task, as long as the step stands there."""
 
-    def __init__(
-        self, step: ClusterStep, task: str, part: int, number: int, is_array: bool
-    ) -> None:
+    def __init__(self, pausing: Pausing, task: str, part: int, number: int, is_array: bool) -> None:
         self.is_array = is_array
-        self._step = step
+        self._pausing = pausing
         self._task = task
         self._facts = {"part": part, "number": number}
 
     def apply(self, function: Callable[[Any], Any]) -> Any:
         """Returns what a function says of it there; only that comes over."""
         header = {"kind": "parts.apply", **self._facts}
-        start = partial(self._step.start, self._task, header)
-        return called_there(function, lambda sent: self._step.result(start(sent))[1])
+        start = partial(self._pausing.start, self._task, header)
+        return called_there(function, lambda sent: self._pausing.result(start(sent))[1])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         header = {"kind": "parts.fetch", **self._facts}
-        return np.asarray(self._step.result(self._step.start(self._task, header))[1][0], dtype)
+        return np.asarray(
+            self._pausing.result(self._pausing.start(self._task, header))[1][0], dtype
+        )
 
 
 __all__ = ["JointPlan", "JointStep"]

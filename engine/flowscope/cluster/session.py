@@ -252,7 +252,7 @@ class ClusterSession:
     def _follow(self, request: str | Predicate) -> None:
         steps = list(self.steps.values())
         if isinstance(request, Predicate):
-            if not all(step.takes_turns for step in steps):
+            if not all(step.pausing.can_be_stepped for step in steps):
                 raise FailedPreconditionError(
                     "a step runs on several workers that has queues, locks or primitives of "
                     "control flow, or is traced: it can go on or be stopped, and not be stepped "
@@ -261,10 +261,10 @@ class ClusterSession:
         elif request in ("resume", "stop"):  # a stop ends a pause
             self.tell({"kind": "gate", "request": "resume"})
         elif request in ("pause", "step"):
-            if request == "pause" or any(not step.is_joined for step in steps):
+            if request == "pause" or any(not step.pausing.is_joined for step in steps):
                 self.tell({"kind": "gate", "request": "pause"})
             for step in steps:
-                step.join()
+                step.pausing.join()
 
 
 def _told_of_step(

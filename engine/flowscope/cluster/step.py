@@ -11,14 +11,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
 from flowscope.cluster.devices import task_of
-from flowscope.cluster.held_parts import HeldParts
 from flowscope.cluster.hosted import as_bytes
-from flowscope.cluster.joint_step import JointPlan, JointStep
+from flowscope.cluster.joint_step import JointPlan
+from flowscope.cluster.pausing import Pausing
 from flowscope.cluster.plans import Peer, Shipment, keys_of, shares_updates, stripped, windows_of
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.waits import explained, joined, wait_of
@@ -32,7 +32,7 @@ from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node, Program
+from flowscope.plan.program import Node
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
 from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession
     from flowscope.cluster.transport.runs import PendingRun
 
-#: So long a task may take to say where its partitions stand.
-_ANSWERS_S = 10.0
 #: So long a task may take to end a step that has failed elsewhere.
 _ENDS_S = 2.0
 #: So often it is looked whether one of them is lost.
@@ -124,6 +122,9 @@ class ClusterFunction:
         self._restarted = restarted(graph, handles_of(plan.program))
         #: Whether a step that was paused while it runs can be stepped through.
         self.takes_turns = takes_turns(partitions)
+        found = [(t.task, i, p) for t in self._others for i, p in enumerate(t.partitions)]
+        found += [(session.task, i, p) for i, p in enumerate(own)]
+        self.joint_plan = JointPlan(plan.program, session.task, found)
         self._lock = threading.Lock()
         self._is_shipped = False
 
@@ -162,18 +163,6 @@ class ClusterFunction:
         region = whole_region(one.program, self._is_handed_out)
         make = partial(self._plan.compile_part, one.back_end, region)
         return PartPlan(one.back_end, part.executable, make)
-
-    @cached_property
-    def joint_plan(self) -> JointPlan:
-        """What is known of its partitions for steps that are paused while they run."""
-        found = [(t.task, i, p) for t in self._others for i, p in enumerate(t.partitions)]
-        own = [(self.session.task, i, p) for i, (p, _) in enumerate(self._own)]
-        return JointPlan(self._plan.program, [*found, *own])
-
-    @property
-    def own_programs(self) -> list[Program]:
-        """The programs of the partitions of this process."""
-        return [p.program for p, _ in self._own]
 
     # -- shipping -------------------------------------------------------------------------------
 
@@ -276,16 +265,12 @@ class ClusterStep:
         #: Tasks whose answers nobody waits for.
         self._lost: set[str] = set()
         agree = self._agree if function.agreeing else None
-        #: Whether it can be stepped through once it is paused.
-        self.takes_turns = function.takes_turns and traces is None
+        takes_turns = function.takes_turns and traces is None
         self._split = SplitStep(
-            step, channel, gate, run, self._tell, self._explained, agree, self.takes_turns
+            step, channel, gate, run, self._tell, self._explained, agree, takes_turns
         )
-        self._parts = HeldParts(gate, step, function.own_programs, lambda: self._split)
-        #: Whether all tasks have their messages, and not all have answered.
-        self._is_under_way = False
-        self._joint: JointStep | None = None
-        self._joining = threading.Lock()
+        #: What is done of it while it is paused.
+        self.pausing = Pausing(session, self._id, self._split, function.joint_plan)
         self._rests: dict[str, dict[str, int]] = {}
         self._has_rested = Waiter()
         self._agreed: dict[str, int] | None = None
@@ -315,9 +300,7 @@ class ClusterStep:
                 taken = tuple([feeds[i] for i in part.takes])
                 states = tuple([resources[i] for i in part.handles])
                 split.add(part, call, taken, states)
-            self._is_under_way = True
-            if self._gate.raised:
-                self.join()
+            self.pausing.begin()
             split.begin()
             if isinstance(split.channel, ProcessChannel):
                 split.channel.flush()
@@ -326,7 +309,7 @@ class ClusterStep:
             if self._traces is not None:
                 self._traces[:0] = [one.taken() for one in recorders]
         finally:
-            self._end_joint()
+            self.pausing.end()
             del self._session.steps[self._id.number]
             if not self._is_alone:
                 self._endpoint.close_step(self._id)
@@ -354,74 +337,6 @@ class ClusterStep:
                 pending[self._endpoint.start_run(one.task, header, values)] = one
         except UnavailableError as e:
             self._split.end(e)
-
-    # -- while it is paused ---------------------------------------------------------------------
-
-    def join(self) -> None:
-        """Has something stand for the whole step while it is paused, if nothing does."""
-        with self._joining:
-            if not self._is_under_way or self._joint is not None or not self.takes_turns:
-                return
-            if self._gate.state not in ("pausing", "paused", "stepping"):
-                return
-            for one in self._split.runs:
-                if one.step is not None:
-                    one.step.takes_turns = True
-            plan, own = self._function.joint_plan, (self._session.task, self._parts)
-            self._joint = JointStep(self, self._split, plan, own)
-            self._joint.start()
-
-    @property
-    def is_joined(self) -> bool:
-        """Whether something stands for the whole step, which is paused."""
-        return self._joint is not None
-
-    def joint_ended(self, is_left: bool) -> None:
-        """Notes that nothing stands for it any more.
-
-        Args:
-            is_left: Whether it goes on to its end, or is over; else a pause may have come.
-        """
-        with self._joining:
-            self._joint = None
-        if not is_left:
-            self.join()
-
-    def _end_joint(self) -> None:
-        with self._joining:
-            self._is_under_way, joint = False, self._joint
-        if joint is not None:
-            joint.end()
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether no other step of the session is on its way."""
-        return len(self._session.steps) == 1
-
-    def let_go(self) -> None:
-        """Lets the partitions on all tasks go on, whatever the gate of this process does."""
-        self._session.tell({"kind": "gate", "request": "resume"})
-
-    def start(self, task: str, header: dict[str, Any], values: Sequence[Any] = ()) -> PendingRun:
-        """Asks a task something about its partitions of this step."""
-        about = {"client": self._id.client, "step": self._id.number}
-        return self._endpoint.start_run(
-            task, {**header, **about, "session": self._session.number}, values
-        )
-
-    def result(self, pending: PendingRun) -> tuple[dict[str, Any], list[Any]]:
-        """Returns what a task answers: facts, and arrays.
-
-        Raises:
-            UnavailableError: if it does not.
-        """
-        if self._endpoint.first_done([pending], timeout_s=_ANSWERS_S) is None:
-            pending.abandon()
-            raise UnavailableError(f"no answer within {_ANSWERS_S:g} s about a step that is held")
-        answer, values = pending.result()
-        if "error" in answer:
-            raise failures.loads(answer["error"], ())
-        return answer, list(values)
 
     # -- its end --------------------------------------------------------------------------------
 

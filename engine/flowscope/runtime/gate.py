@@ -40,60 +40,12 @@ from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.locations import Here, Moves, Where
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
+from flowscope.runtime.gate_states import TRANSITIONS, Request, State
 from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.predicates import END_OF_STEP, Predicate, out_of
 
 if TYPE_CHECKING:
     from flowscope.runtime.step import Step
-
-#: "arrive" comes from a step that has done its move.
-Request = Literal["pause", "resume", "stop", "close", "step", "arrive"]
-State = Literal["open", "pausing", "stepping", "stopping", "closed"]
-
-#: state -> request -> new state ("paused" is "pausing" with a step held). A stop also ends a
-#: pause.
-_TRANSITIONS: dict[State, dict[Request, State]] = {
-    "open": {
-        "pause": "pausing",
-        "resume": "open",
-        "stop": "stopping",
-        "close": "closed",
-        "step": "stepping",
-        "arrive": "open",
-    },
-    "pausing": {
-        "pause": "pausing",
-        "resume": "open",
-        "stop": "stopping",
-        "close": "closed",
-        "step": "stepping",
-        "arrive": "pausing",
-    },
-    "stepping": {
-        "pause": "pausing",
-        "resume": "open",
-        "stop": "stopping",
-        "close": "closed",
-        "step": "stepping",
-        "arrive": "pausing",
-    },
-    "stopping": {
-        "pause": "stopping",
-        "resume": "stopping",
-        "stop": "stopping",
-        "close": "closed",
-        "step": "stopping",
-        "arrive": "stopping",
-    },
-    "closed": {
-        "pause": "closed",
-        "resume": "closed",
-        "stop": "closed",
-        "close": "closed",
-        "step": "closed",
-        "arrive": "closed",
-    },
-}
 
 #: A held step looks again so often, for a signal that comes just before a wait does not end it.
 _LOOK_S = 0.25
@@ -264,31 +216,18 @@ class Gate:
             return [s for s in self.inside if s.held and not s.takes_turns]
 
     def give_turn(self, step: Step, until: Predicate) -> None:
-        """Lets a part of a step that is held run on; others stay held.
-
-        Args:
-            step: The part.
-            until: Up to where.
-        """
+        """Lets a part of a step that is held run on until this is met; others stay held."""
         with self._lock:
             step.turn = self._latest_turn = until
             self._set(self._state)
             self._changed.notify_all()
 
-    def wait_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until something of the steps is so, at most so long; returns whether it is.
-
-        Not on the thread of a step. `is_done` is asked whenever a step comes or goes, and after a
-        while.
-        """
+    def wait_until(self, is_done: Callable[[], bool], timeout_s: float) -> None:
+        """Waits until something of the steps is so, at most so long; not on a step's thread."""
         end = time.monotonic() + timeout_s
         with self._lock:
-            while not is_done():
-                left_s = end - time.monotonic()
-                if left_s <= 0:
-                    return False
-                self._changed.wait(min(left_s, _GLANCE_S))
-            return True
+            while not is_done() and time.monotonic() < end:
+                self._changed.wait(_GLANCE_S)
 
     @property
     def sought(self) -> Predicate | None:
@@ -316,31 +255,22 @@ class Gate:
 
         Args:
             step: The step.
-            number: Which time it is held, by `Step.stops`; None for any.
+            number: Which time it is held, by `Step.stops`; None for any, or where it only waits.
 
         Raises:
             FailedPreconditionError: if it has gone on.
         """
         with self._lock:
-            is_there = step.held and number in (None, step.stops)
-            if not is_there:
+            waits = number is None and step.waits_at is not None
+            if not waits and not (step.held and number in (None, step.stops)):
                 raise FailedPreconditionError(
                     "the step has gone on: what was seen of it where it stood is gone"
                 )
-            here = step.here
+            here = step.here or step.waits_at
             if not step.is_joint:
                 yield here
                 return
         yield here  # its values are asked of other processes: nobody waits for the lock meanwhile
-
-    @contextmanager
-    def at_wait(self, step: Step) -> Iterator[Here | None]:
-        """Keeps a step that waits for others where it is, for the time of the block.
-
-        Gives where it waits; None if it does not.
-        """
-        with self._lock:
-            yield step.waits_at
 
     def rearm(self, is_meant: Callable[[Step], bool]) -> None:
         """Has running steps go on, from their next safepoints, with code that asks anew.
@@ -481,7 +411,7 @@ class Gate:
             step.turn = None
         if self._state == "stepping" and self._is_met_at(step, point, here):
             self._predicates.popleft()
-            arrived = _TRANSITIONS[self._state]["arrive"]
+            arrived = TRANSITIONS[self._state]["arrive"]
             self._set(self._state if self._predicates else arrived)
         self._note(step, here)
         if self._pace_s and self._state == "open" and here is not None and here.is_op:
@@ -645,7 +575,7 @@ class Gate:
             if isinstance(request, Predicate):
                 self._predicates.append(request)
                 request = "step"
-            state = _TRANSITIONS[self._state][request]
+            state = TRANSITIONS[self._state][request]
             if state != "stepping":
                 self._predicates.clear()
             self._set(state)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.current_step import current_step
 from flowscope.ops.core.send_recv import Recv
-from flowscope.plan.codegen.safepoints import Safepoint
+from flowscope.plan.codegen.safepoints import STRETCH_S, Safepoint
 from flowscope.plan.crossings import credits, keys
 from flowscope.plan.program import Node
 from flowscope.plan.structured import LoopNode
@@ -63,7 +63,7 @@ def _write_recv(writer: Writer, scope: BlockScope, node: Node, box: str) -> None
     writer.emit(f"{target} = {text}", node, ())
     if value not in scope.last_use:
         writer.release_names([writer.place.take(value)])
-    writer.want_safepoint()  # a step that waited here while it was paused goes no farther
+    writer.work = STRETCH_S  # a step that waited here while it was paused goes no farther
 
 
 def write_credits(writer: Writer, node: LoopNode, is_safe: bool) -> None:

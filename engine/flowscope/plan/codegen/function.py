@@ -36,6 +36,7 @@ from flowscope.plan.codegen.parallel_for import (
 )
 from flowscope.plan.codegen.safepoints import (
     FILENAME,
+    STRETCH_S,
     Deopt,
     LoopNames,
     Names,
@@ -61,9 +62,6 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.plan.updates import unsafe_inside, unsafe_positions
-
-#: Estimated seconds of work between two safepoints.
-STRETCH_S = 200e-6
 
 #: Op types that nothing is written for: their order is all they do.
 _SILENT = frozenset({"NoOp"})
@@ -274,7 +272,7 @@ class Writer:
                     self.safepoint_before(scope, i, cost)
                     sections.write_join(self, scope, fork)
                     end = fork.end
-                    self.want_safepoint()
+                    self.work = STRETCH_S
                     continue
             self.safepoint_before(scope, i, cost)
             if is_told:
@@ -286,15 +284,10 @@ class Writer:
         scope.index = len(scope.nodes)
         probe.end(self, scope)
 
-    def want_safepoint(self) -> None:
-        """Has a safepoint written before the next node that may have one."""
-        self.work = STRETCH_S
-
     def safepoint_before(self, scope: BlockScope, i: int, cost: float) -> None:
         """Writes a safepoint before a node if it is time for one; not where nothing is done."""
-        node = scope.nodes[i]
-        is_idle = isinstance(node.op, Const) or node.op.is_handle or i in scope.unsafe
-        if self.work and self.work + cost > STRETCH_S and not is_idle:
+        is_idle = isinstance(op := scope.nodes[i].op, Const) or op.is_handle
+        if self.work and self.work + cost > STRETCH_S and not is_idle and i not in scope.unsafe:
             self.safepoint()
 
     def of_section(self, region: Region) -> Code:

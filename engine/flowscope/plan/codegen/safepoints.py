@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: How the file names of generated code begin.
 FILENAME = "<flowscope plan"
+#: Estimated seconds of work between two safepoints.
+STRETCH_S = 200e-6
 #: Runs the rest of a step: (gate, run, resources, left) -> the region's outputs.
 Deopt = Callable[[Any, Any, tuple[Any, ...], DeoptState], Any]
 

@@ -1,0 +1,124 @@
+"""What a client does of a step over several workers while that is paused."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowscope.cluster import failures
+from flowscope.cluster.joint_step import JointPlan, JointStep
+from flowscope.cluster.transport.channel import StepId
+from flowscope.errors import UnavailableError
+from flowscope.runtime.split import SplitStep
+
+if TYPE_CHECKING:
+    from flowscope.cluster.session import ClusterSession
+    from flowscope.cluster.transport.runs import PendingRun
+
+#: So long a task may take to say where its partitions stand.
+_ANSWERS_S = 10.0
+
+
+class Pausing:
+    """What is done of one step while it is paused, and what its tasks are asked about it then.
+
+    Args:
+        session: The session's part in the cluster.
+        number: The step.
+        split: The client's part of it.
+        plan: Its partitions.
+    """
+
+    def __init__(
+        self, session: ClusterSession, number: StepId, split: SplitStep, plan: JointPlan
+    ) -> None:
+        self._session = session
+        self._endpoint = session.cluster.endpoint
+        self._id = number
+        self._split = split
+        self._plan = plan
+        #: Whether all tasks have their messages, and not all have answered.
+        self._is_under_way = False
+        self._joint: JointStep | None = None
+        self._joining = threading.Lock()
+
+    @property
+    def can_be_stepped(self) -> bool:
+        """Whether the step can be stepped through once it is paused."""
+        return self._split.takes_turns
+
+    def begin(self) -> None:
+        """Notes that all tasks have their messages; the step may have been paused before."""
+        self._is_under_way = True
+        if self._split.gate.raised:
+            self.join()
+
+    def join(self) -> None:
+        """Has something stand for the whole step while it is paused, if nothing does."""
+        with self._joining:
+            if not self._is_under_way or self._joint is not None or not self._split.takes_turns:
+                return
+            if self._split.gate.state not in ("pausing", "paused", "stepping"):
+                return
+            for one in self._split.runs:
+                if one.step is not None:
+                    one.step.takes_turns = True
+            self._joint = JointStep(self, self._split, self._plan)
+            self._joint.start()
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether something stands for the whole step, which is paused."""
+        return self._joint is not None
+
+    def joint_ended(self, is_left: bool) -> None:
+        """Notes that nothing stands for it any more.
+
+        Args:
+            is_left: Whether it goes on to its end, or is over; else a pause may have come.
+        """
+        with self._joining:
+            self._joint = None
+        if not is_left:
+            self.join()
+
+    def end(self) -> None:
+        """Notes that the step is over."""
+        with self._joining:
+            self._is_under_way, joint = False, self._joint
+        if joint is not None:
+            joint.end()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other step of the session is on its way."""
+        return len(self._session.steps) == 1
+
+    def let_go(self) -> None:
+        """Lets the partitions on all tasks go on, whatever the gate of this process does."""
+        self._session.tell({"kind": "gate", "request": "resume"})
+
+    def start(self, task: str, header: dict[str, Any], values: Sequence[Any] = ()) -> PendingRun:
+        """Asks a task something about its partitions of this step."""
+        about = {"client": self._id.client, "step": self._id.number}
+        return self._endpoint.start_run(
+            task, {**header, **about, "session": self._session.number}, values
+        )
+
+    def result(self, pending: PendingRun) -> tuple[dict[str, Any], list[Any]]:
+        """Returns what a task answers: facts, and arrays.
+
+        Raises:
+            UnavailableError: if it does not.
+        """
+        if self._endpoint.first_done([pending], timeout_s=_ANSWERS_S) is None:
+            pending.abandon()
+            raise UnavailableError(f"no answer within {_ANSWERS_S:g} s about a step that is held")
+        answer, values = pending.result()
+        if "error" in answer:
+            raise failures.loads(answer["error"], ())
+        return answer, list(values)
+
+
+__all__ = ["Pausing"]
