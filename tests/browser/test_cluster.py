@@ -159,3 +159,64 @@ def test_a_loop_over_workers_is_stepped_through_in_one_order(
         session.resume()
         thread.join(30.0)
     assert found == [plain]
+
+
+def test_a_loop_that_runs_on_workers_is_paused_and_stepped_through(
+    host: LiveHost, page: Page, session: fs.Session, tmp_path: Path
+) -> None:
+    """The view pauses a step in its midst; moves go from worker to worker in the plan's order."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+    def body(i: Any, v: Any) -> tuple[Any, Any]:
+        with fs.device("/job:worker/task:0"):
+            v = fs.sin(v, name="bent")
+        with fs.device("/job:worker/task:1"):
+            return i + 1, fs.add(v, 1.0, name="lifted")
+
+    _, v = fs.while_loop(lambda i, v: i < 1 << 30, body, [fs.constant(0), fs.zeros([9])], name="it")
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            session.run(v)
+        except OpError as e:
+            failed.append(e)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_until(lambda: session.running > 0)
+    host.start()
+    stage = page.get_by_test_id("fs-stage")
+    stage.press("D")
+    stops = page.get_by_test_id("fs-stops").locator("li")
+    debugger = page.get_by_test_id("fs-debug")
+
+    def told() -> str:
+        return "".join(stops.all_inner_texts())
+
+    try:
+        host.pump(lambda: page.get_by_role("button", name="Pause").first.is_enabled())
+        page.get_by_role("button", name="Pause").first.click()
+        host.pump(lambda: "next:" in told())
+        assert stops.count() == 1  # one for the whole step, whatever the number of workers
+        step = debugger.get_by_role("button", name="Step one operation")
+        seen: list[str] = []
+        while len(seen) < 80 and not {"bent", "lifted"} <= {*seen[-8:]}:
+            before = told()
+            step.click()
+            host.pump(lambda before=before: told() not in (before, ""))
+            names = [
+                n for n in ("bent on worker 0", "lifted on worker 1") if f"it/body/{n}" in told()
+            ]
+            seen += [n.partition(" ")[0] for n in names]
+        assert {"bent", "lifted"} <= {*seen}
+        page.evaluate("window.choose('selection', 'it/body/bent')")
+        page.screenshot(path=tmp_path / "cluster-paused.png")
+        debugger.get_by_role("button", name="Continue").click()
+        host.pump(lambda: not session.debug.stops)
+        assert thread.is_alive()
+    finally:
+        session.stop()
+        session.resume()
+        thread.join(30.0)
+    assert "stopped" in str(failed[0])
