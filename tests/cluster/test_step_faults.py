@@ -167,8 +167,7 @@ def test_a_pause_holds_loops_on_workers(ends):
         state = sess.variable_state(v.handle)
         wait_until(lambda: state.writes > 100)
         sess.pause()
-        gate = hosts[0].steps.session(cluster.endpoint.name, sess._remote.number).gate
-        assert gate.wait_until_held(5.0)
+        assert sess.debug.wait(5.0) is not None
         before = state.writes
         assert state.writes == before
         sess.resume()

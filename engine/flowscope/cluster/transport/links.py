@@ -29,6 +29,7 @@ from flowscope.cluster.transport.frames import (
     read_scalar,
 )
 from flowscope.cluster.transport.runs import BRIEF_S
+from flowscope.cluster.transport.spinning import Spin
 from flowscope.errors import DataLossError, OpError
 from flowscope.runtime.rendezvous import WaitingGate
 
@@ -93,6 +94,7 @@ class Link:
         self._counting = threading.Lock()
         self._waiting = 0
         self._rest = b""
+        self._spin = Spin()
         connection.limit_reads(BRIEF_S)
         connection.on_ready = self._on_ready
 
@@ -196,7 +198,8 @@ class Link:
                 self.flush()
 
     def _read(self, flags: int = 0) -> bool:
-        data = self.connection.read(flags)
+        connection = self.connection
+        data = connection.read(flags) if flags else self._spin.read(connection)
         if not data:
             return False
         if self._rest:
