@@ -142,7 +142,7 @@ def test_a_deadline_ends_a_step_that_waits_on_a_worker(ends):
 
 
 def test_a_pause_holds_loops_on_workers(ends):
-    cluster, hosts = ends
+    cluster, _ = ends
     with on(0):
         v = fs.Variable(0, name="count")
 
