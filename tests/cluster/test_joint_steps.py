@@ -1,7 +1,10 @@
 """Steps over several workers that are paused while they run, and stepped through from there."""
 
+import os
 import random
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -39,10 +42,10 @@ def cluster(ends):
     return ends[0]
 
 
-def chain(trips, is_seen=False):
+def chain(trips, size=2):
     """A loop in which three workers and the client take turns; one has the condition."""
     with on(0):
-        start = fs.ones((2, 2), name="start")
+        start = fs.ones((size, size), name="start")
 
     def body(i, x, y):
         with on(0):
@@ -166,7 +169,7 @@ def test_a_transfer_names_what_is_sent_and_both_ends(cluster, aside):
 
 
 def test_moves_by_iteration_out_of_a_loop_and_to_the_end(cluster, aside):
-    _, e, f = chain(500)
+    _, e, f = chain(500, 200)
     with on(1):
         total = fs.add(e, f, name="total")
     with fs.Session(cluster) as sess:
@@ -395,3 +398,21 @@ def test_it_is_so_in_processes_of_their_own(aside):
             for a, b in zip(running.result(60.0), plain, strict=True):
                 np.testing.assert_array_equal(a, b)
     assert own_threads() <= before
+
+
+def test_a_worker_that_hangs_while_it_is_asked_does_not_hold_up_the_end(aside):
+    with hosts_apart(3) as (cluster, _), fs.Session(cluster) as sess:
+        running = aside(sess.run, chain(1 << 30))
+        paused(sess)
+        task = cluster.task(worker(1))
+        os.kill(task.pid, signal.SIGSTOP)
+        try:
+            sess.step_op()
+            assert sess.debug.wait(0.2) is None  # it is asked, and does not answer
+            begin = time.monotonic()
+            sess._remote.lost(task.name, TimeoutError("it hangs"))
+            with pytest.raises(UnavailableError, match="is lost"):
+                running.result(30.0)
+            assert time.monotonic() - begin < 5.0
+        finally:
+            os.kill(task.pid, signal.SIGCONT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: So long a task may take to say where its partitions stand.
 _ANSWERS_S = 10.0
+#: So often it is looked whether the step is over meanwhile.
+_LOOK_S = 0.05
 
 
 class Pausing:
@@ -110,11 +113,13 @@ class Pausing:
         """Returns what a task answers: facts, and arrays.
 
         Raises:
-            UnavailableError: if it does not.
+            UnavailableError: if it does not, or the step is over.
         """
-        if self._endpoint.first_done([pending], timeout_s=_ANSWERS_S) is None:
-            pending.abandon()
-            raise UnavailableError(f"no answer within {_ANSWERS_S:g} s about a step that is held")
+        end = time.monotonic() + _ANSWERS_S
+        while self._endpoint.first_done([pending], timeout_s=_LOOK_S) is None:
+            if time.monotonic() > end or not self._is_under_way:
+                pending.abandon()
+                raise UnavailableError("a worker does not answer about a step that is held")
         answer, values = pending.result()
         if "error" in answer:
             raise failures.loads(answer["error"], ())
