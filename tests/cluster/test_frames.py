@@ -1,5 +1,6 @@
 """Bytes of values and messages: there and back, and what is broken is told in one error."""
 
+import itertools
 import random
 
 import numpy as np
@@ -19,8 +20,8 @@ from flowscope.cluster.transport.frames import (
 from flowscope.cluster.transport.links import Link
 from flowscope.cluster.transport.messages import MessageReader, packed
 from flowscope.cluster.transport.steps import Steps
-from flowscope.cluster.transport.values import decoded, encoded
-from flowscope.errors import InvalidArgumentError, OpError
+from flowscope.cluster.transport.values import decoded, empty, encoded
+from flowscope.errors import DataLossError, InvalidArgumentError, OpError
 
 KEYS = [f"{SENDER}/device:CPU:0;{RECEIVER}/device:CPU:0;x:{i}" for i in range(3)]
 STEP = StepId(7, 1)
@@ -190,6 +191,56 @@ def test_damaged_bytes_are_told_as_errors():
 def test_a_hundred_thousand_damaged_messages_are_told_as_errors():
     assert _damaged_messages(50_000) > 5_000
     assert _damaged_frames(50_000) > 5_000
+
+
+def variants(array):
+    """Arrays that lie in memory in many ways."""
+    yield array
+    yield np.asfortranarray(array)
+    for axes in itertools.permutations(range(array.ndim)):
+        turned = array.transpose(axes)
+        yield turned
+        yield turned[::-1]
+        yield turned[..., ::2]
+        yield turned[..., ::-3]
+        yield turned[1:, ..., :-1]
+        yield turned[:, 1::2][..., 1:]
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (3, 5, 7), (2, 1, 9), (4, 3, 2, 5)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+def test_arrays_arrive_as_they_lie(shape, dtype):
+    for array in variants(np.arange(np.prod(shape)).reshape(shape).astype(dtype)):
+        code, told, data = encoded(array)
+        made, memory = empty(code, told, len(data))
+        memory[:] = data
+        for got in (decoded(code, told, bytes(data)), made):
+            np.testing.assert_array_equal(got, array)
+            if not array.size:
+                continue
+            order = [np.argsort(np.abs(a.strides), kind="stable")[::-1] for a in (got, array)]
+            wide = [[i for i in o if array.shape[i] > 1] for o in order]
+            assert wide[0] == wide[1]
+            for i in wide[0]:
+                assert np.sign(got.strides[i]) == np.sign(array.strides[i])
+                is_dense = [abs(a.strides[wide[0][-1]]) == a.itemsize for a in (got, array)]
+                assert is_dense[0] == is_dense[1]
+
+
+def test_what_is_repeated_arrives_once_for_each_place():
+    repeated = np.broadcast_to(np.arange(3.0), (4, 3))
+    code, shape, data = encoded(repeated)
+    got = decoded(code, shape, bytes(data))
+    np.testing.assert_array_equal(got, repeated)
+    got[0] = 7.0  # it belongs to whoever takes it
+    assert got[1].tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("layout", [(0, 0), (1, 2), (0, 5000), (0,), (0, 1, 2)])
+def test_what_is_no_layout_is_told(layout):
+    code, shape, data = encoded(np.ones((2, 3), "f4").T)
+    with pytest.raises(DataLossError):
+        decoded(code, (*shape[:2], *layout), bytes(data))
 
 
 @pytest.mark.parametrize(("windows", "count"), [(None, 10), ({KEYS[0]: 4}, 2), ({}, 0)])

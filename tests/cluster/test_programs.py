@@ -157,6 +157,32 @@ def test_a_condition_and_its_body_are_on_different_workers(graph, cluster, windo
         assert sess.run(loop) == (100, 100.0)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_sums_do_not_depend_on_where_values_come_from(graph, cluster, mode):
+    """NumPy adds up in an order that follows how an array lies: it lies so on a worker, too."""
+    x = fs.placeholder(fs.float32, [None] * 3)
+    with on(0):
+        parts = [
+            fs.transpose(x, [2, 1, 0]),
+            x[:, ::2],
+            x[::-1],
+            fs.tanh(fs.transpose(x, [1, 2, 0])),
+        ]
+    with on(1):
+        fetches = [fs.reduce_sum(t, axis) for t in parts for axis in (None, 0, 1, [0, 2])]
+        fetches += [fs.nn.softmax(t) for t in parts]
+    rng = np.random.default_rng(5)
+    config = fs.ConfigProto(mode=mode, allow_soft_placement=True)
+    with fs.Session(config=config) as here, fs.Session(cluster, config=config) as there:
+        for shape in [(9, 30, 41), (40, 7, 33), (1, 64, 65)]:
+            array = rng.normal(size=shape).astype("f")
+            for fed in (array, array.transpose(1, 2, 0), array[::-1, :, ::2]):
+                for a, b in zip(
+                    here.run(fetches, {x: fed}), there.run(fetches, {x: fed}), strict=True
+                ):
+                    assert a.tobytes() == b.tobytes()
+
+
 def ring(trips, window, is_streamed):
     """A loop in which what each worker makes goes to the next one, and that of the last back."""
 

@@ -1,6 +1,7 @@
 """Arrays as bytes: how values travel, whatever carries them.
 
-A value is told by a code of its dtype (TensorFlow's number), its shape, and its bytes in C order.
+A value is told by a code of its dtype (TensorFlow's number), its shape, and its bytes: in C order,
+or as the array lies (`layouts`); then the code says so, and behind the shape stands how.
 Rank 0 arrives as a NumPy scalar, as it is on a CPU. Strings are object arrays of bytes: their
 lengths stand before their bytes. Nothing that arrives is ever executed: no value is pickled.
 """
@@ -14,12 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.cluster.transport.layouts import laid_out, layout_of, memory_shape, viewed
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import as_dtype, of_numpy, string
 from flowscope.runtime.rendezvous import DEAD
 
 #: The code of what stands for a dead value.
 DEAD_CODE = 255
+#: Added to the code of an array that is sent as it lies.
+_AS_IT_LIES = 128
 #: An array that could not be held by any machine is a broken message.
 _MOST_BYTES = 1 << 46
 _MOST_DIMENSIONS = 64
@@ -69,8 +73,14 @@ def encoded(value: Any) -> tuple[int, Shape, Data]:
         raise InvalidArgumentError(f"{e.message}: {what} cannot be sent to another process") from e
     if code == int(string):
         return code, array.shape, _strings(array)
-    flat = np.asarray(_ordered(array), order="C").reshape(-1)
-    return code, array.shape, flat.view(np.uint8).data if flat.size else b""
+    array = _ordered(array)
+    shape: Shape = array.shape
+    if array.flags.c_contiguous or (layout := layout_of(array)) is None:
+        flat = np.asarray(array, order="C").reshape(-1)
+    else:
+        flat = laid_out(array, layout)
+        code, shape = code | _AS_IT_LIES, (*shape, *layout)
+    return code, shape, flat.view(np.uint8).data if flat.size else b""
 
 
 def _ordered(value: Any) -> Any:
@@ -102,13 +112,15 @@ def empty(code: int, shape: Shape, nbytes: int) -> tuple[np.ndarray[Any, Any], m
     Raises:
         DataLossError: if code, shape and number of bytes do not belong together.
     """
+    code, shape, layout = _parted(code, shape)
     dtype = numpy_dtype(code)
-    _check(shape, dtype.itemsize, nbytes)
+    _check(shape if layout is None else memory_shape(shape, layout), dtype.itemsize, nbytes)
     try:
         flat = np.empty(nbytes // dtype.itemsize, dtype)
     except MemoryError:
         raise DataLossError(f"no memory for an array of {nbytes} bytes") from None
-    return flat.reshape(shape), flat.view(np.uint8).data
+    array = flat.reshape(shape) if layout is None else viewed(flat, shape, layout)
+    return array, flat.view(np.uint8).data
 
 
 def decoded(code: int, shape: Shape, data: Any) -> Any:
@@ -119,6 +131,10 @@ def decoded(code: int, shape: Shape, data: Any) -> Any:
     """
     if code == DEAD_CODE:
         return DEAD
+    if code & _AS_IT_LIES:
+        array, memory = empty(code, shape, len(data))
+        memory[:] = data
+        return array
     dtype = numpy_dtype(code)
     if is_string(code):
         return _read_strings(shape, bytes(data))
@@ -128,6 +144,18 @@ def decoded(code: int, shape: Shape, data: Any) -> Any:
     if not len(data):
         return np.empty(shape, dtype)
     return np.frombuffer(bytearray(data), dtype).reshape(shape)
+
+
+def _parted(code: int, shape: Shape) -> tuple[int, Shape, Shape | None]:
+    """Returns code, shape and layout; None for C order."""
+    if not code & _AS_IT_LIES:
+        return code, shape, None
+    count, rest = divmod(len(shape), 2)
+    code &= ~_AS_IT_LIES
+    if rest or is_string(code):
+        raise DataLossError(f"expected a shape and how the array lies, got {shape!r}")
+    _check(shape[:count], 0, 0)
+    return code, shape[:count], shape[count:]
 
 
 def _read_strings(shape: Shape, data: bytes) -> Any:
