@@ -244,6 +244,22 @@ def test_a_function_is_called_where_it_is_paused_and_steps_it(cluster, aside):
         assert len(seen) == 5
 
 
+def test_what_that_function_raises_ends_the_step(cluster, aside):
+    def look(stop):
+        raise ValueError("enough")
+
+    with fs.Session(cluster) as sess:
+        sess.debug.on_stop(look)
+        running = aside(sess.run, chain(1 << 30))
+        until(lambda: sess._remote.steps)
+        sess.pause()
+        with pytest.raises(ValueError, match="enough"):
+            running.result(30.0)
+        sess.debug.on_stop(None)
+        sess.resume()
+        assert sess.run(chain(3))[0] == 3
+
+
 @pytest.mark.parametrize("how", ["stop", "deadline", "lost", "close"])
 def test_a_step_ends_while_it_is_held(cluster, aside, how):
     loop = chain(1 << 30)

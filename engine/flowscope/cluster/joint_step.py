@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: A worker that does not answer so long is asked no more: the step ends, or goes on.
 _ANSWERS_S = 10.0
+#: While one runs, tasks are asked again so often.
+_LOOK_S = 0.001
 #: Who waits longer than that for a value that was sent lets another one have the turn.
 _PATIENCE_S = 0.05
 
@@ -127,7 +129,7 @@ class JointStep(Step):
                 turns = self._due(is_late=False)
         except (CancelledError, DeadlineExceededError):
             pass  # whoever runs the step is told so, too
-        except OpError as e:
+        except Exception as e:  # a worker is lost, or a function of the user's has raised something
             self._split.end(e)
         finally:
             self.has_ended = True
@@ -171,6 +173,7 @@ class JointStep(Step):
                 return False
             if self.gate.state == "stopping" or all(s.state != "runs" for s in self._stands):
                 return True
+            self.gate.wait_until(lambda: self._ends, _LOOK_S)
 
     def _asked(self, turns: Sequence[int]) -> list[Stand]:
         """Gives turns; returns where all partitions stand, or that they run still."""
@@ -227,6 +230,7 @@ class JointStep(Step):
             is_late: Whether that has lasted long: then the others come next.
         """
         stands, sought = self._stands, self.gate.sought
+        self._depth = None
         if begins := [i for i, s in enumerate(stands) if s.state == "begins"]:
             return begins
         if sought is not None and sought.depth is not None:  # all go on until they are out of it
@@ -234,7 +238,6 @@ class JointStep(Step):
             if inside := [i for i in are_there if len(stands[i].loops) >= sought.depth]:
                 self._depth = sought.depth
                 return inside
-        self._depth = None
         return [i for i in self._least(is_late) if stands[i].state == "held"]
 
     def _least(self, is_late: bool = False) -> list[int]:

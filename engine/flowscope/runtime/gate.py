@@ -336,9 +336,11 @@ class Gate:
                     if not self._stays(step):
                         return self._goes_on(step, here)
                     step.here = here
-                    if has_told:
+                    while has_told and self._stays(step):  # whoever has the lock sees it held
                         self._wait(step)
                         self._check(step)
+                        if self._is_signalled:
+                            break
                 if not has_told:
                     has_told = True
                     self._tell(step, is_told=point != -1)
