@@ -186,11 +186,11 @@ def test_a_safepoint_tells_where_the_step_is(monkeypatch):
 
 
 def test_the_gates_table_is_complete():
-    from flowscope.runtime.gate import _TRANSITIONS
+    from flowscope.runtime.gate_states import TRANSITIONS
 
     requests = {"pause", "resume", "stop", "close", "step", "arrive"}
-    assert all(set(row) == requests for row in _TRANSITIONS.values())
-    assert {s for row in _TRANSITIONS.values() for s in row.values()} == set(_TRANSITIONS)
+    assert all(set(row) == requests for row in TRANSITIONS.values())
+    assert {s for row in TRANSITIONS.values() for s in row.values()} == set(TRANSITIONS)
 
 
 def test_sigint_ends_a_step_that_is_paused(sess):
