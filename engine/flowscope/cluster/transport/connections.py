@@ -194,7 +194,8 @@ class Connection:
         Raises:
             OSError: if the connection has ended.
         """
-        if self._tls is not None and (data := self._tls.read(_READ_BYTES)):
+        tls = self._tls
+        if tls is not None and tls.has_more and (data := tls.read(_READ_BYTES)):
             return data
         try:
             data = self._socket.recv(_READ_BYTES, flags)
@@ -219,7 +220,7 @@ class Connection:
         return count
 
     def _open_into(self, tls: Tls, view: memoryview, flags: int) -> int:
-        if not (count := tls.read_into(view)):
+        if not tls.has_more or not (count := tls.read_into(view)):
             try:
                 data = self._socket.recv(_READ_BYTES, flags)
             except BlockingIOError:

@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from flowscope.cluster.transport.values import Data
 from flowscope.graph.lazy import frozen
@@ -83,7 +84,7 @@ class Tls:
         """Returns what is sealed in bytes that were read, as far as it is complete."""
         self.feed(data)
         found = []
-        while one := self.read(_RECORD_BYTES):
+        while not self._is_starved and (one := self.read(_RECORD_BYTES)):
             found.append(one)
         return b"".join(found)
 
@@ -96,19 +97,27 @@ class Tls:
         """Returns what has been fed and not been read yet."""
         with self._lock:
             try:
-                return self._object.read(size)
+                data = self._object.read(size)
             except ssl.SSLWantReadError:
                 self._is_starved = True
                 return b""
+            self._note_what_is_left()
+            return data
 
     def read_into(self, view: memoryview) -> int:
         """Reads into a buffer; returns how many bytes."""
         with self._lock:
             try:
-                return self._object.read(len(view), view)  # type: ignore[return-value]
+                count: Any = self._object.read(len(view), view)
             except ssl.SSLWantReadError:
                 self._is_starved = True
                 return 0
+            self._note_what_is_left()
+            return int(count)
+
+    def _note_what_is_left(self) -> None:
+        """Notes where nothing is: to ask then costs as much as to open a record."""
+        self._is_starved = not self._incoming.pending and not self._object.pending()
 
 
 __all__ = ["TLSContexts", "Tls"]
