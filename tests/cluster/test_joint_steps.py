@@ -396,7 +396,7 @@ def test_random_programs_that_are_stepped_at_random_give_the_same_bits(cluster, 
             if isinstance(a, tuple) and isinstance(b, tuple):
                 break  # where several operations fail, another may be the first
             assert same(a, b), f"seed {each}, {run}: here {shown(a)}, on the cluster {shown(b)}"
-    assert total >= 0
+    assert isinstance(seed, int) or total > 10  # of one program no step may be met in its midst
 
 
 def test_it_is_so_in_processes_of_their_own(aside):

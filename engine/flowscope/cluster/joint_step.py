@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.cluster.held_parts import HeldParts, LoopStand, Stand, values_of
+from flowscope.cluster.held_parts import HeldParts, LoopStand, Stand, State, values_of
 from flowscope.cluster.order_of_parts import PartOrder, least
 from flowscope.cluster.remote_values import called_there
 from flowscope.errors import CancelledError, DeadlineExceededError, OpError
@@ -202,8 +202,8 @@ class JointStep(Step):
         ]
         if found:
             return found
-        state = "ended" if answer["is_over"] else "runs"
-        return [Stand(state)] * sum(t == task for t, _ in self._plan.places)  # type: ignore[arg-type]
+        state: State = "ended" if answer["is_over"] else "runs"
+        return [Stand(state)] * sum(t == task for t, _ in self._plan.places)
 
     def _settle(self, turns: Sequence[int]) -> bool:
         """Gives turns until the step may be held; returns whether the pause goes on.
