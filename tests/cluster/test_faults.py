@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -259,3 +260,36 @@ def test_random_faults(cluster: fs.cluster.Cluster, tmp_path: Path) -> None:
     # A few begin when they are first needed; none stays for each fault.
     wait_until(lambda: own_threads() <= faults.threads + 3)
     assert cluster.endpoint.open_steps() == []
+
+
+def test_a_worker_that_is_killed_while_a_step_is_stepped_through_ends_it(
+    graph: fs.Graph, cluster: fs.cluster.Cluster, aside: Callable[..., Future[Any]]
+) -> None:
+    """The step was paused while it ran: it stands on all workers, and one of them goes."""
+
+    def body(i: Any, x: Any) -> tuple[Any, Any]:
+        for task in range(3):
+            with fs.device(f"/job:worker/task:{task}"):
+                x = fs.tanh(x) + 0.5
+        return i + 1, x
+
+    trips = fs.placeholder(fs.int32, [])
+    loop = fs.while_loop(lambda i, x: i < trips, body, [fs.constant(0), fs.ones([4])])
+    with fs.Session(cluster) as sess:
+        assert sess.run(loop, {trips: 3})[0] == 3
+        running = aside(sess.run, loop, {trips: 1 << 30})
+        wait_until(lambda: sess.running > 0)
+        sess.pause()
+        for _ in range(5):
+            stop = sess.debug.wait(30.0)
+            assert stop is not None
+            stop.step_op()
+        assert sess.debug.wait(30.0) is not None
+        begin = time.monotonic()
+        os.kill(cluster.task(TASKS[1]).pid, signal.SIGKILL)
+        with pytest.raises(UnavailableError, match=r"worker/replica:0/task:1 is lost"):
+            running.result(30.0)
+        assert time.monotonic() - begin < ENDS_S
+        sess.resume()
+        wait_until(lambda: len(cluster.tasks) == 3)
+        assert sess.run(loop, {trips: 3})[0] == 3

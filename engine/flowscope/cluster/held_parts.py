@@ -25,8 +25,6 @@ from flowscope.runtime.step import Step
 #: "begins": it has not begun; "held": at a safepoint; "waits": for another one, where it can be
 #: held; "blocked": for another one, where it cannot; "runs": on its way to one of these.
 State = Literal["begins", "held", "waits", "blocked", "runs", "ended"]
-
-
 #: So long a host waits until its partitions stand, before it tells that one runs.
 STANDS_S = 0.2
 
@@ -113,7 +111,7 @@ class HeldParts:
         step = None if steps is None else steps[part]
         if step is not None:
             self._gate.give_turn(step, until)
-        elif steps is None and self._whole.held:
+        elif self._whole.held:
             self._gate.give_turn(self._whole, until)
 
     def alive(self, part: int) -> list[tuple[int, bool]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.cluster.held_parts import HeldParts, LoopStand, Stand, State, values_of
+from flowscope.cluster.held_parts import STANDS_S, HeldParts, LoopStand, Stand, State, values_of
 from flowscope.cluster.order_of_parts import PartOrder, least
 from flowscope.cluster.remote_values import called_there
 from flowscope.errors import CancelledError, DeadlineExceededError, OpError
@@ -35,8 +35,6 @@ from flowscope.runtime.step import Step
 if TYPE_CHECKING:
     from flowscope.cluster.pausing import Pausing
 
-#: A worker that does not answer so long is asked no more: the step ends, or goes on.
-_ANSWERS_S = 10.0
 #: While one runs, tasks are asked again so often.
 _LOOK_S = 0.001
 #: Who waits longer than that for a value that was sent lets another one have the turn.
@@ -192,7 +190,7 @@ class JointStep(Step):
             self._own.turn(number, self._depth)
         told = {task: self._told(task, self._pausing.result(p)[0]) for task, p in pending.items()}
         if self._task in by_task:
-            told[self._task] = self._own.stands(_ANSWERS_S if not pending else 0.2)
+            told[self._task] = self._own.stands(STANDS_S)
         return [told[task][number] for task, number in places]
 
     def _told(self, task: str, answer: dict[str, Any]) -> list[Stand]:
