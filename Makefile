@@ -8,6 +8,9 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MINUTES ?= 5
 FUZZ_ARGS ?=
+TIMES ?= 200
+BUSY ?= 2
+TESTS ?= tests/cluster
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python
@@ -74,6 +77,10 @@ test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
 .PHONY: fuzz
 fuzz: $(STAMPS)/dev ## random programs in all modes for some minutes (MINUTES=5 FUZZ_ARGS="--seed 7")
 	$(PY) tests/fuzz/fuzz.py --minutes $(MINUTES) $(FUZZ_ARGS)
+
+.PHONY: stress
+stress: $(STAMPS)/dev ## tests of clusters TIMES times beside BUSY busy processes (TIMES=200 BUSY=2 TESTS=tests/cluster)
+	$(PY) tests/helpers/stress.py $(TESTS) --times $(TIMES) --busy $(BUSY)
 
 .PHONY: bench
 bench: $(STAMPS)/dev ## flowscope beside TensorFlow and 0, 1, 2 busy processes (BENCH_ARGS="--cases mlp-sgd")
