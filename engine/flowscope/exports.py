@@ -351,6 +351,7 @@ REGISTRIES = {
     "device_stats": "flowscope.tracing.step_stats",
     "differentiator": "flowscope.autodiff",
     "eager_calls": "flowscope.runtime.eager",
+    "filler": "flowscope.ops.array.arrays",
     "function_makers": "flowscope.control.serialization",
     "input_replacer": "flowscope.control.frames",
     "loop_gradients": "flowscope.control.loop_gradient",

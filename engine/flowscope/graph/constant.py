@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,11 @@ from flowscope.graph.string_values import as_bytes, boxed
 
 #: Packs a list that holds tensors into one tensor; the op library fills it.
 packer: list[Callable[[Any, DType | None, str | None], Tensor]] = []
+#: Makes a tensor of a shape with one value everywhere when it runs; the op library fills it.
+filler: list[Callable[[list[Any], Tensor, str], Tensor]] = []
+
+#: One value that fills more bytes than this is not stored in the graph: it is filled when it runs.
+FILL_BYTES = 1 << 16
 
 
 class Literal:
@@ -101,6 +107,8 @@ def constant(
         dtype: Element type; by default float32 for Python floats, int32 for Python integers, and
             the array's own for arrays.
         shape: Shape; a single value fills it, a shorter list is filled up with its last element.
+            The graph keeps a single value as it is where it fills more than 64 KiB: the operation
+            is then a `Fill`.
         name: Name of the operation.
         verify_shape: Whether `value` must have exactly `shape`.
 
@@ -115,7 +123,10 @@ def constant(
     want = None if dtype is None else as_dtype(dtype)
     array = to_array(value, want)
     if shape is not None:
-        array = _filled(array, as_dims(shape), verify_shape)
+        dims = as_dims(shape)
+        if not verify_shape and _is_large_fill(array, dims):
+            return _filled_at_run(array, want, list(dims or ()), name)
+        array = _filled(array, dims, verify_shape)
     return add_constant(get_default_graph(), array, want, name)
 
 
@@ -124,6 +135,22 @@ def add_constant(graph: Graph, array: Any, dtype: DType | None, name: str) -> Te
     if dtype is None:
         dtype = string if isinstance(array, bytes) else of_numpy(array.dtype)
     return graph.add(Const(Literal(array), dtype), (), name).outputs[0]
+
+
+def _is_large_fill(array: Any, dims: Any) -> bool:
+    """Whether one value is to fill a shape of more than `FILL_BYTES` bytes."""
+    boxed_array = np.asarray(boxed(array))
+    is_one = boxed_array.size == 1 and is_known(dims)
+    return is_one and math.prod(dims) * boxed_array.itemsize > FILL_BYTES
+
+
+def _filled_at_run(array: Any, dtype: DType | None, dims: list[Any], name: str) -> Tensor:
+    """Returns a tensor that is filled with the one element of an array when it runs."""
+    if not filler:
+        load("filler")
+    one = np.asarray(boxed(array)).reshape(())[()]
+    value = add_constant(get_default_graph(), one, dtype, f"{name}/Const")
+    return filler[0](dims, value, name)
 
 
 def _filled(array: Any, dims: Any, verify: bool) -> Any:
@@ -348,5 +375,15 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
         spec = tensor.spec
         if partial and spec.constant is None and spec.dims is not None and spec.rank == 1:
             return np.array(spec.dims, object)
+        if spec.constant is None and spec.is_static:
+            return _static_fill(tensor)
         return spec.constant
     return to_array(tensor, None)
+
+
+def _static_fill(tensor: Tensor) -> Any:
+    """Returns the array of a shape filled with one known value, which it holds once; else None."""
+    number = tensor.op.definition.fills_with
+    value = None if number is None else tensor.op.inputs[number].spec.constant
+    dims: Any = tensor.spec.shape
+    return None if value is None else np.broadcast_to(boxed(value), dims)

@@ -197,6 +197,8 @@ class Op(Immutable):
         accumulates: Whether it adds up many elements: those of 16 bits reach the kernel as float32,
             and its results are rounded to 16 bits once, see `kernel_of`.
         needs_shape_only: Whether only the input's shape matters, not its value.
+        fills_with: The position of an input, a scalar, whose value every element of the output has;
+            None if there is none.
         is_parameter: Stands for an input of a function: its value comes from what runs that.
         makes_back_edge, takes_back_edge: In a loop made by hand, hands a value to the next
             iteration; may take one from the iteration before.
@@ -225,6 +227,7 @@ class Op(Immutable):
     passes_slices: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
     needs_shape_only: ClassVar[bool] = False
+    fills_with: ClassVar[int | None] = None
     is_parameter: ClassVar[bool] = False
     makes_back_edge: ClassVar[bool] = False
     takes_back_edge: ClassVar[bool] = False

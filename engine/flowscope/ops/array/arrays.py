@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
+from flowscope.graph import constant as constants, dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
@@ -104,7 +104,7 @@ class Rank(Op, is_differentiable=False, needs_shape_only=True, host_outputs=(0,)
         return np.int32(np.ndim(x))
 
 
-class Fill(Op, memory_order="C", host_inputs=(0,)):
+class Fill(Op, memory_order="C", host_inputs=(0,), fills_with=1):
     """One value everywhere.
 
     Shapes: dims [n], value [] -> dims
@@ -337,7 +337,7 @@ def _full(shape: Any, value: int, dtype: Any, name: str) -> Tensor:
         if size <= 1000:
             return constant(number, dtype, dims, name) if size else _empty(dims, dtype, name)
         shape = list(dims or ())
-    return fill(shape, constant(number, dtype), name)
+    return fill(shape, constant(number, dtype, name=f"{name}/Const"), name)
 
 
 def _empty(dims: Any, dtype: DType, name: str) -> Tensor:
@@ -473,3 +473,6 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         whole = stack(lengths)
         lines = [[-1 if i == a else 1 for i, _ in enumerate(axes)] for a in axes]
         return [broadcast_to(reshape(v, s), whole) for v, s in zip(vectors, lines)]
+
+
+constants.filler.append(fill)

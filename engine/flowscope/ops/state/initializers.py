@@ -13,6 +13,7 @@ from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import as_dims, is_known, text
+from flowscope.ops.array.arrays import ones, zeros
 from flowscope.ops.array.slicing import slice as slice_of
 from flowscope.ops.random.normal_and_uniform import random_normal, random_uniform, truncated_normal
 
@@ -106,7 +107,7 @@ class Zeros(Constant):
         super().__init__(0, dtype)
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
-        return constant({"b": False, "s": ""}.get(dtype.kind, 0), dtype, shape)
+        return zeros(shape, dtype)
 
 
 class Ones(Constant):
@@ -116,7 +117,7 @@ class Ones(Constant):
         super().__init__(1, dtype)
 
     def _make(self, shape: list[Any], dtype: Any) -> Tensor:
-        return constant(True if dtype.kind == "b" else 1, dtype, shape)
+        return ones(shape, dtype)
 
 
 class RandomUniform(Initializer):
