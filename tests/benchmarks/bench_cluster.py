@@ -1,6 +1,6 @@
 """Steps over several processes on one machine, beside TensorFlow's distributed runtime.
 
-Run: python tests/benchmarks/bench_cluster.py [--peer PYTHON] [--curve]
+Run: python tests/benchmarks/bench_cluster.py [--peer PYTHON] [--curve | --fan-out]
 The first task is the client's own process, as in TensorFlow's the master's. With a Python that has
 TensorFlow, the same programs run there in the same go. Medians of single steps.
 """
@@ -17,7 +17,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 #: Bytes of the large array.
@@ -197,12 +198,14 @@ def costs(fs: Any, target: Any, devices: list[str], is_peer: bool) -> dict[str, 
 
 
 def cpu_seconds() -> float:
-    """Returns what this process and its children have computed."""
-    import psutil
-
-    own = psutil.Process()
-    times = [one.cpu_times() for one in (own, *own.children(recursive=True))]
-    return float(sum(t.user + t.system for t in times))
+    """Returns what this process and its children have computed; TensorFlow's side has no psutil."""
+    ticks = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(folder.name) == os.getpid() or int(fields[1]) == os.getpid():
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def frames(target: Any, is_peer: bool) -> float:
@@ -312,10 +315,55 @@ def many_ops(fs: Any, target: Any, devices: list[str]) -> dict[str, float]:
     return {f"{OPS} ops first step s": first, f"{OPS} ops second step s": second}
 
 
-def measured(is_peer: bool, does_curve: bool) -> dict[str, float]:
+def fan_out(fs: Any, target: Any, devices: list[str]) -> dict[str, float]:
+    """Returns milliseconds of a step that has one operation on each of many tasks."""
+    with fs.Graph().as_default(), fs.Session(target) as sess:
+        x = fs.placeholder(fs.float32, [])
+        ends = []
+        for device in devices:
+            with fs.device(device):
+                ends.append(x + 1.0)
+        start = time.perf_counter()
+        sess.run(ends, {x: 1.0})
+        first = time.perf_counter() - start
+        before, count = cpu_seconds(), 0
+
+        def run() -> None:
+            nonlocal count
+            count += 1
+            sess.run(ends, {x: 1.0})
+
+        found = median_s(run, 1.0)
+        cpu = (cpu_seconds() - before) / count
+    what = f"op on each of {len(devices)} tasks"
+    return {
+        f"{what}, first step ms": first * 1e3,
+        f"{what} ms": found * 1e3,
+        f"{what}, CPU ms": cpu * 1e3,
+    }
+
+
+def fan_out_here(count: int) -> dict[str, float]:
+    """Returns the same of so many tasks in this process."""
+    from cluster_hosts import hosts_here
+
+    import flowscope
+
+    with hosts_here(count) as (cluster, _):
+        devices = [f"/job:worker/task:{i}" for i in range(count)]
+        found = fan_out(flowscope, cluster, devices)
+    return {f"{what}, in this process": value for what, value in found.items()}
+
+
+def measured(is_peer: bool, does_curve: bool, does_fan_out: bool) -> dict[str, float]:
     """Returns all figures of one side."""
     fs, tasks = load(is_peer), tensorflow_tasks if is_peer else flowscope_tasks
     found: dict[str, float] = {}
+    for count in (2, 4, 8, 16) if does_fan_out else ():
+        with tasks(count + 1) as (target, devices):
+            found |= fan_out(fs, target, devices[1:])
+    if does_fan_out:
+        return found if is_peer else found | fan_out_here(64)
     with tasks(2) as (target, devices):
         for part in (loops, crossings, busy, beside_steps):
             found |= part(fs, target, devices)
@@ -333,6 +381,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer")
     parser.add_argument("--curve", action="store_true")
+    parser.add_argument("--fan-out", action="store_true")
     parser.add_argument("--side", choices=["flowscope", "tensorflow"])
     parser.add_argument("--serve", nargs=2)
     args = parser.parse_args()
@@ -340,16 +389,17 @@ def main() -> None:
         serve(args.serve[0], int(args.serve[1]))
         return
     if args.side:
-        print(json.dumps(measured(args.side == "tensorflow", args.curve)), flush=True)
+        print(json.dumps(measured(args.side == "tensorflow", args.curve, args.fan_out)), flush=True)
         os._exit(0)  # TensorFlow's server does not end
     sides = [("flowscope", sys.executable)] + ([("tensorflow", args.peer)] if args.peer else [])
     figures = []
     for side, python in sides:
-        command = [python, __file__, "--side", side] + (["--curve"] if args.curve else [])
+        command = [python, __file__, "--side", side]
+        command += [f"--{w}" for w in ("curve", "fan-out") if getattr(args, w.replace("-", "_"))]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         figures.append(json.loads(done.stdout.splitlines()[-1]))
     for name in figures[0]:
-        row = [f[name] for f in figures]
+        row = [f[name] for f in figures if name in f]
         ratio = f"{row[0] / row[1]:10.3g}x" if len(row) > 1 else ""
         print(f"{name:42}" + "".join(f"{v:14,.6g}" for v in row) + ratio)
 

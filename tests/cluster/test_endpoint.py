@@ -238,9 +238,10 @@ def test_a_goodbye_is_no_loss(pair):
     a, b = pair
     lost = []
     a.on_lost = lambda peer, incarnation, error: lost.append(peer)
-    control = a._peers[B].control
+    gone = a._peers[B].gone
     b.close()
-    control.join()
+    assert gone.wait(10)
+    a.close()
     assert not a.is_connected(B) and lost == []
 
 
@@ -273,16 +274,16 @@ def test_a_close_waits_for_the_thread_of_a_peer_that_has_just_left(pair):
         lost(*arguments)
 
     b._steps.lost = lose
-    control = b._peers[A].control._thread
     a.close()
     assert leaving.wait(10)
+    losing = [t for t in b._threads if t.name == f"control {A}"]
     closing = threading.Thread(target=b.close)
     closing.start()
-    wait_until(lambda: not b._threads)
+    wait_until(lambda: b._threads == set(losing))
     assert closing.is_alive()
     go_on.set()
     closing.join(10)
-    assert not control.is_alive()
+    assert len(losing) == 1 and not losing[0].is_alive()
 
 
 def test_what_goes_there_and_back_is_counted(pair):
@@ -396,3 +397,53 @@ def test_what_comes_late_of_one_life_leaves_the_next_alone(endpoints):
     a.disconnect(B, 1)
     assert a.is_connected(B, 2) and not a.is_connected(B, 1)
     assert a.call(B, {"n": 1}, 5) == {"n": 1}
+
+
+def test_control_messages_of_many_peers_are_read_by_one_thread(endpoints):
+    client = endpoints(A)
+    hosts = [endpoints(f"/job:worker/replica:0/task:{i}") for i in range(1, 20)]
+    before = own_threads()
+    for host in hosts:
+        host.on_call = lambda peer, message: message
+        client.connect(host.name, host.address, 1)
+    assert [client.call(h.name, {"n": i}, 5)["n"] for i, h in enumerate(hosts)] == [*range(19)]
+    # One control reader of each process, and their readers of large arrays; none per peer.
+    readers = {t.name for t in threading.enumerate() if t.name.startswith("control ")}
+    assert readers == {f"control {e.name}" for e in (client, *hosts)}
+    assert own_threads() - before <= 2 * (1 + len(hosts))
+
+
+def test_a_handler_that_takes_long_holds_up_no_other_message(pair):
+    a, b = pair
+    go_on, asked = threading.Event(), threading.Event()
+
+    def slow():
+        asked.set()
+        return {"slow": go_on.wait(10)}
+
+    b.on_call = lambda peer, message: slow if message["n"] == 0 else message
+    found = []
+    asking = threading.Thread(target=lambda: found.append(a.call(B, {"n": 0}, 10)))
+    asking.start()
+    assert asked.wait(10)
+    assert a.call(B, {"n": 1}, 5) == {"n": 1} and not found
+    go_on.set()
+    asking.join(10)
+    assert found == [{"slow": True}]
+
+
+def test_a_loss_that_takes_long_to_tell_holds_up_no_other_peer(endpoints):
+    """Whoever is told of a lost peer may ask the others something."""
+    client, lost, other = endpoints(A), endpoints(B), endpoints("/job:worker/replica:0/task:9")
+    other.on_call = lambda peer, message: message
+    found, told = [], threading.Event()
+
+    def on_lost(peer, incarnation, error):
+        found.append(client.call(other.name, {"n": 1}, 5))
+        told.set()
+
+    client.on_lost = on_lost
+    for one in (lost, other):
+        client.connect(one.name, one.address, 1)
+    lost._peers[A].close()  # as if the process had been killed: no goodbye
+    assert told.wait(10) and found == [{"n": 1}]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 from flowscope.cluster.handlers import register
 from flowscope.cluster.hosted import HostedSteps
-from flowscope.cluster.owners import Handler
+from flowscope.cluster.owners import Answer, Handler
 from flowscope.cluster.state import GRACE_S, ClientContainers
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.tls import TLSContexts
@@ -120,7 +121,7 @@ class Host:
 
     # -- control messages -------------------------------------------------------------------------
 
-    def _call(self, peer: str, message: dict[str, Any]) -> dict[str, Any] | None:
+    def _call(self, peer: str, message: dict[str, Any]) -> Answer | Callable[[], Answer]:
         if peer.startswith(CLIENT_PREFIX) and peer not in self._clients:
             self._clients.add(peer)
             self._own.back(peer)
@@ -158,7 +159,7 @@ def new_incarnation() -> int:
 
 def answer(
     handlers: dict[str, Handler], peer: str, message: dict[str, Any]
-) -> dict[str, Any] | None:
+) -> Answer | Callable[[], Answer]:
     """Returns what the handler of a message's kind answers."""
     handler = handlers.get(message.get("kind", ""))
     if handler is None:

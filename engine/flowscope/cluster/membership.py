@@ -344,11 +344,11 @@ class Cluster:
             self._reasons.pop(task.name, None)
             self._joined.notify_all()
 
-    def _leaving(self, peer: str, message: dict[str, Any]) -> None:
+    def _leaving(self, peer: str, message: dict[str, Any]) -> Callable[[], None]:
         known = self._known.get(peer)
         if known is not None and known.incarnation == message["incarnation"]:
             del self._known[peer]
-        self.lose(peer, message["incarnation"], message["reason"])
+        return lambda: self.lose(peer, message["incarnation"], message["reason"])
 
     def _connection_lost(self, peer: str, incarnation: int, error: Exception) -> None:
         reason = f"its process has ended, or cannot be reached ({error})"

@@ -11,8 +11,10 @@ from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.resources import Container
 
-#: Does what a control message of a peer says; returns the answer.
-Handler = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+Answer = dict[str, Any] | None
+#: Does what a control message of a peer says; returns the answer, or a function that returns it,
+#: and may take long.
+Handler = Callable[[str, dict[str, Any]], Answer | Callable[[], Answer]]
 
 
 class DeviceFacts(Protocol):

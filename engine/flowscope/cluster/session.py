@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
@@ -75,7 +76,9 @@ class ClusterSession:
         self._session = weakref.ref(session)
         session.gate.follower = self._follow
         cluster.sessions.add(self)
-        cluster.handlers["step.failed"] = _told_of_step(cluster, lambda s, p, _: s.failed_at(p))
+        failed = _told_of_step(cluster, lambda s, p, _: s.failed_at(p))
+        # It ends the step here, and may wait for who looks at one that is held.
+        cluster.handlers["step.failed"] = lambda *told: partial(failed, *told)
         cluster.handlers["step.rest"] = _told_of_step(
             cluster, lambda s, p, message: s.rested(p, message["ended"])
         )

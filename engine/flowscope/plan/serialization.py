@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
-from flowscope.graph.op import Op, all_ops, op_class
+from flowscope.graph.op import Op, find_op_class, op_class
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
@@ -48,12 +48,11 @@ class _Pickler(pickle.Pickler):
         super().__init__(out, pickle.HIGHEST_PROTOCOL)
         self._functions = functions
         self._numbers: dict[int, int] = {}
-        self._ops = all_ops()
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
         """Returns what stands for a type of op or for a function of the user's."""
         if isinstance(obj, type):
-            is_op = issubclass(obj, Op) and self._ops.get(obj.__name__) is obj
+            is_op = issubclass(obj, Op) and find_op_class(obj.__name__) is obj
             return ("op", obj.__module__, obj.__name__) if is_op else None
         if not isinstance(obj, FunctionType | MethodType) or obj.__module__.startswith(_OURS):
             return None

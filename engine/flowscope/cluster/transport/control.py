@@ -1,12 +1,14 @@
 """Control messages: questions, answers and what is told, on a connection that is always read.
 
-One thread per peer reads it and does what comes, in its order; so handlers must be quick. What
-takes long goes by a run.
+One thread of the endpoint reads those of all its peers and does what comes, in its order: so
+handlers must be quick. A handler with more to do returns a function, which runs on a thread of its
+own. What takes long goes by a run.
 """
 
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -14,10 +16,13 @@ from typing import Any
 
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.messages import MessageReader, packed
+from flowscope.cluster.transport.runs import read_some
 from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
 
-#: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say.
-OnCall = Callable[[str, dict[str, Any]], dict[str, Any] | None]
+Answer = dict[str, Any] | None
+#: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say; or a
+#: function that returns the answer, on a thread of its own.
+OnCall = Callable[[str, dict[str, Any]], Answer | Callable[[], Answer]]
 
 #: Each connection is read by another thread, and over Dask's ports they overtake each other: so
 #: much later than the end of another one a goodbye may be read, of sockets and over Dask's ports.
@@ -42,6 +47,7 @@ class Control:
         connection: The connection.
         on_call: Does what comes.
         on_ended: Is told once that it has ended: with the error, or None after a goodbye.
+        aside: Has a thread of its own do something.
 
     Attributes:
         heard_at: When something came last, by the monotonic clock.
@@ -53,25 +59,27 @@ class Control:
         connection: Connection,
         on_call: OnCall,
         on_ended: Callable[[Exception | None], None],
+        aside: Callable[[Callable[[], Any]], None],
     ) -> None:
         self.connection = connection
         self._peer = peer
         self._on_call = on_call
         self._on_ended = on_ended
+        self._aside = aside
         self._numbers = itertools.count()
         self._questions: dict[int, _Question] = {}
+        self._reader = MessageReader()
+        self._ending = threading.Lock()
         self._has_ended = False
         self.heard_at = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"control {peer}", daemon=True)
+        connection.on_ready = self._on_ready
+        connection.on_failed = self._end
 
     def start(self) -> None:
         """Begins to read."""
-        self._thread.start()
-
-    def join(self, timeout_s: float | None = None) -> None:
-        """Waits for the thread that reads, unless that is the caller's."""
-        if self._thread is not threading.current_thread() and self._thread.ident is not None:
-            self._thread.join(timeout_s)
+        self.connection.want_read()
+        if self.connection.error is not None:  # it has ended before anybody listened
+            self._end(self.connection.error)
 
     def end_with(self, error: Exception) -> None:
         """Ends it, for another connection with the peer has ended."""
@@ -119,39 +127,49 @@ class Control:
     def _send(self, message: dict[str, Any]) -> None:
         self.connection.write(*packed(message))
 
-    def _run(self) -> None:
-        try:
-            error = self._read()
-        except (OSError, OpError) as e:
-            error = self.connection.error or e
-        self._has_ended = True
+    def close(self) -> None:
+        """Ends it at this end; `on_ended` is not told."""
+        self._end(ConnectionAbortedError("it was given up"), is_told=False)
+
+    def _end(self, error: Exception | None, is_told: bool = True) -> None:
+        """Ends it, once; what follows from that is done on another thread."""
+        with self._ending:
+            if self._has_ended:
+                return
+            self._has_ended = True
         self.connection.fail(error or ConnectionResetError(f"{self._peer} has left"))
         for question in list(self._questions.values()):
             self._lost(question)
-        self._on_ended(error)
+        if is_told:
+            self._aside(lambda: self._on_ended(error))
 
     def _lost(self, question: _Question) -> None:
         question.error = UnavailableError(f"{self._peer} is lost: its control connection has ended")
         question.done.set()
 
-    def _read(self) -> Exception | None:
-        reader = MessageReader()
-        while True:
-            message = reader.next()
-            if message is None:
+    def _on_ready(self) -> None:
+        """Takes what has come; on the poller's thread."""
+        reader = self._reader
+        try:
+            while read_some(self.connection, reader, socket.MSG_DONTWAIT):
                 self.heard_at = time.monotonic()
-                reader.feed(self.connection.read())
-            elif _GOODBYE in message[0]:
-                return None
-            else:
-                self._take(message[0])
+                while (message := reader.next()) is not None:
+                    if _GOODBYE in message[0]:
+                        self._end(None)
+                        return
+                    self._take(message[0])
+        except (OSError, OpError) as e:
+            self._end(self.connection.error or e)
+            return
+        self.connection.want_read()
 
     def _take(self, message: dict[str, Any]) -> None:
         if _TELL in message:
-            self._do(message[_TELL])
+            later = self._do(message[_TELL]).get(_ANSWER)
+            if callable(later):
+                self._aside(lambda: _told(later))
         elif _ASK in message:
-            answer = self._do(message[_ASK])
-            self._send({**answer, "number": message.get("number")})
+            self._answer(message.get("number"), self._do(message[_ASK]))
         else:
             question = self._questions.get(message.get("number", -1))
             if question is None:  # nobody waits for it any more
@@ -164,10 +182,23 @@ class Control:
     def _do(self, message: Any) -> dict[str, Any]:
         if type(message) is not dict:
             return {_RAISED: f"InvalidArgumentError: expected a dict, got {type(message).__name__}"}
-        try:
-            return {_ANSWER: self._on_call(self._peer, message)}
-        except Exception as e:
-            return {_RAISED: f"{type(e).__name__}: {e}"}
+        return _told(lambda: self._on_call(self._peer, message))
+
+    def _answer(self, number: Any, told: dict[str, Any]) -> None:
+        """Sends an answer, now or when it is there."""
+        later = told.get(_ANSWER)
+        if not callable(later):
+            self._send({**told, "number": number})
+            return
+        self._aside(lambda: self._send({**_told(later), "number": number}))
+
+
+def _told(do: Callable[[], Any]) -> dict[str, Any]:
+    """Returns what something returns, or has raised, as an answer tells it."""
+    try:
+        return {_ANSWER: do()}
+    except Exception as e:
+        return {_RAISED: f"{type(e).__name__}: {e}"}
 
 
 __all__ = ["Control", "OnCall"]

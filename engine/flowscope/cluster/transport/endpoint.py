@@ -18,7 +18,6 @@ import os
 import socket
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,7 +85,8 @@ class Endpoint:
 
     Attributes:
         address: Where it listens.
-        on_call: Does what control messages say, on the peer's control thread; must be quick.
+        on_call: Does what control messages say, on the one thread that reads those of all peers;
+            must be quick. What it returns to be called runs on a thread of its own.
         on_run: Does what runs say, each on a thread of its own.
         on_lost: Is told once per life of a peer, and which life, that it has gone without a
             goodbye. The next life may be connected by then.
@@ -121,8 +121,6 @@ class Endpoint:
         self._connecting: dict[str, threading.Lock] = {}
         self._forming: dict[int, Forming] = {}
         self._threads: set[threading.Thread] = set()
-        #: Those whose threads may still run.
-        self._controls: weakref.WeakSet[Control] = weakref.WeakSet()
         self._is_closed = False
         self._links: dict[str, Link] = {}
         self._steps = Steps(name, self._links)
@@ -130,6 +128,7 @@ class Endpoint:
         self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._flusher = Flusher(f"flusher {name}", lambda: list(self._links.values()))
+        self._control_poller = Poller(f"control {name}")
         self._poller = Poller(f"reader {name}")
         self._bulk_poller = Poller(f"bulk {name}")
         self._sender = Sender(f"sender {name}")
@@ -216,7 +215,6 @@ class Endpoint:
         if found is not None and incarnation in (None, found.incarnation):
             found.control.say_goodbye()
             self._lose(found, None)
-            found.control.join()
 
     def close(self) -> None:
         """Says goodbye to all, and ends every thread that this endpoint has begun."""
@@ -234,6 +232,7 @@ class Endpoint:
         for peer in list(self._peers):
             self.disconnect(peer)
         self._flusher.close()
+        self._control_poller.close()
         self._poller.close()
         self._bulk_poller.close()
         self._sender.close()
@@ -242,15 +241,11 @@ class Endpoint:
         for thread in list(self._threads):
             if thread is not threading.current_thread():
                 thread.join(max(0.0, end - time.monotonic()))
-        with self._lock:
-            controls = list(self._controls)
-        for control in controls:  # of peers that were lost, or have left, a moment ago
-            control.join(max(0.0, end - time.monotonic()))
 
     # ------------------------------------------------------------ messages
 
     def call(self, peer: str, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Returns a peer's answer to a control message. Not to be called on a control thread.
+        """Returns a peer's answer to a control message. Not to be called by `on_call`.
 
         Raises:
             DeadlineExceededError: if it does not come in time.
@@ -391,7 +386,8 @@ class Endpoint:
         sock.settimeout(None)
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        poller = self._bulk_poller if purpose == "bulk" else self._poller
+        pollers = {"bulk": self._bulk_poller, "control": self._control_poller}
+        poller = pollers.get(purpose, self._poller)
         return Connection(sock, tls, poller, self._sender)
 
     # ------------------------------------------------------------ who connects
@@ -511,7 +507,10 @@ class Endpoint:
         def ended(error: Exception | None) -> None:
             self._lose(peer, error)
 
-        peer.control = Control(peer.name, control, lambda *call: self.on_call(*call), ended)
+        def aside(do: Callable[[], Any]) -> None:
+            self._start(f"control {peer.name}", do)
+
+        peer.control = Control(peer.name, control, lambda *call: self.on_call(*call), ended, aside)
         small, bulk = peer.connections["small"], peer.connections["bulk"]
         small.on_failed = bulk.on_failed = peer.control.end_with
         peer.link = Link(peer.name, small, peer.bulk, self._steps, self._flusher)
@@ -533,7 +532,6 @@ class Endpoint:
             if not self._is_closed:
                 self._peers[peer.name] = peer
                 self._links[peer.name] = peer.link
-                self._controls.add(peer.control)
                 if last is not None:  # whoever hears it finds the peer here
                     last.write(ACCEPTED)
         return None
@@ -556,6 +554,7 @@ class Endpoint:
         if was_lost:
             peer.gone.wait()
             return
+        peer.control.close()
         peer.close()
         self._steps.lost(peer.name, error or ConnectionResetError("it has left"))
         with self._lock:
