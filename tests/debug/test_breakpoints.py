@@ -90,13 +90,37 @@ def test_a_condition_after_an_operation_is_asked_of_its_value(sess):
     assert stop.iterations == () and stop.step == 1
 
 
-def test_a_condition_that_raises_holds_the_step_and_says_so(sess):
+def test_a_condition_that_raises_is_told_and_does_not_hold_the_step(sess):
     x, _, b, y = nest()
+    plain = sess.run(y, {x: FEED})
     point = sess.debug.break_after(b, when=lambda v: v.no_such_thing)
-    value, (stop,) = told(sess, y, {x: FEED})
-    assert isinstance(stop.error, AttributeError) and "no_such_thing" in repr(stop)
+    with pytest.warns(RuntimeWarning, match="no_such_thing.*does not hold the step") as warned:
+        found = [told(sess, y, {x: FEED}) for _ in range(2)]
+    assert found == [(plain, [])] * 2
+    assert len(warned) == 1 and warned[0].filename == __file__
+    assert isinstance(point.error, AttributeError) and point.hits == 0
+
+
+def test_a_condition_is_asked_of_a_value_that_is_no_variable(sess):
+    v = fs.get_variable("v", initializer=fs.constant([1.0, 5.0]))
+    add = fs.assign_add(v, fs.constant([2.0, 3.0]) * v, name="add")
+    sess.run(fs.global_variables_initializer())
+    point = sess.debug.break_before("add", when="max > 14 and step > 1")
+    _, stops = told(sess, add, None)
+    assert stops == [] and point.error is None
+    assert len(told(sess, add, None)[1]) == 1
+
+
+def test_a_condition_of_the_place_alone_needs_no_value(sess):
+    nothing = fs.no_op(name="nothing")
+    sess.debug.break_before(nothing, when="step > 0")
+    assert told(sess, nothing, None)[1] == []
+    assert len(told(sess, nothing, None)[1]) == 1
     sess.debug.clear()
-    assert point.error is stop.error and value == sess.run(y, {x: FEED})
+    point = sess.debug.break_after(nothing, when="max > 0")
+    with pytest.warns(RuntimeWarning, match="no value to ask of"):
+        assert told(sess, nothing, None)[1] == []
+    assert point.hits == 0
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_view_sets_a_breakpoint_looks_replaces_and_goes_on(program):
         1,
     )
     assert point.ops == (sess.graph.get_operation_by_name("b").id,) and point.where == ('"b"',)
-    assert (stop.breakpoint, stop.step, stop.error) == (1, 1, "")
+    assert (stop.breakpoint, stop.step) == (1, 1)
     told, data, buffers = view.values(stop.id, "b", "a", "y")
     states = [(v.name, v.state) for v in told.values]
     assert states == [("b:0", "alive"), ("a:0", "gone"), ("y:0", "not yet")]

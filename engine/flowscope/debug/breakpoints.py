@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from flowscope.debug.conditions import Condition
 from flowscope.debug.targets import Standing, Target
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
+from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
+from flowscope.graph.origin import stacklevel
 from flowscope.plan.breakpoints import BreakTest
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
-from flowscope.runtime.remote import RemoteValue, asked
+from flowscope.runtime.remote import asked, fetched
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger
@@ -84,7 +85,8 @@ class Breakpoint:
         is_after: Whether it stands after the operation, else before it.
         conditions: When it holds a step.
         hits: How often its conditions were met, but for `hits` itself.
-        error: What its condition has raised last; None if nothing. The step is held then.
+        error: What its condition has raised last; None if nothing. It is told by a warning, and
+            the step is not held.
     """
 
     def __init__(
@@ -142,18 +144,23 @@ class Breakpoint:
             plan: The plan.
             meant: The nodes that the target means there.
         """
-        test = self.test()
-        return [(name, test) for name in dict.fromkeys(n.name for n in meant)]
+        return [(name, self._test(node)) for name, node in {n.name: n for n in meant}.items()]
 
-    def test(self) -> BreakTest:
-        """Returns what code asks: (run, iterations of the loops there, values)."""
+    def _test(self, node: Node) -> BreakTest:
+        """Returns what code asks at a node: (run, iterations of the loops there, values)."""
         wanted = self.conditions
         iteration = wanted.iteration
+        values = node.outputs if self.is_after else node.inputs
+        at = next((i for i, v in enumerate(values) if v.spec.dtype is not resource), None)
+        test = partial(self._is_met, at)
         if isinstance(iteration, int) and wanted.when is None and wanted.step is None:
-            return IterationTest(self._is_met, iteration)
-        return self._is_met
+            return IterationTest(test, iteration)
+        return test
 
-    def _is_met(self, run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
+    def _is_met(
+        self, at: int | None, run: Any, counts: tuple[int, ...], values: Sequence[Any]
+    ) -> bool:
+        """Whether a step is to be held; `at` is the position of the value that is asked of."""
         if not self._is_enabled:
             return False  # code that has begun asks on
         wanted = self.conditions
@@ -166,31 +173,64 @@ class Breakpoint:
         step = current_step()
         if wanted.step is not None and step.number != wanted.step:
             return False
-        if wanted.when is not None and values:
-            try:
-                if not self._holds(wanted.when, values[0], iterations, step):
-                    return False
-                self.error = None
-            except Exception as e:  # told at the stop: a wrong condition shall not pass unseen
-                self.error = e
+        value = None if at is None else values[at]
+        if wanted.when is not None and not self._asks(wanted.when, value, iterations, step):
+            return False
         self.hits += 1
-        if self.hits < wanted.hits and self.error is None:
+        if self.hits < wanted.hits:
             return False
         step.met = self
         return True
+
+    def _asks(self, when: When, value: Any, iterations: tuple[int, ...], step: Any) -> bool:
+        """Whether a condition holds; one that raises is told, and does not."""
+        try:
+            return self._holds(when, value, iterations, step)
+        except Exception as e:
+            self._failed(e)
+            return False
+
+    def _failed(self, error: Exception) -> None:
+        """Tells that a condition has raised an error: once for each that is another."""
+        is_known = repr(self.error) == repr(error)
+        self.error = error
+        if not is_known:
+            kind = type(self).__name__.lower()
+            warnings.warn(
+                f"{kind} {self.number} of {self.target}: the condition {self.conditions} has "
+                f"raised {type(error).__name__}: {error}; one that raises does not hold the step",
+                RuntimeWarning,
+                stacklevel(),
+            )
 
     def _holds(self, when: When, value: Any, iterations: tuple[int, ...], step: Any) -> bool:
         if isinstance(when, Condition):
             iteration = iterations[-1] if iterations else 0
             facts = {"iteration": iteration, "step": step.number, "hits": self.hits}
-            return bool(asked(partial(_met, when, facts), value))
-        return bool(when(np.asarray(value) if isinstance(value, RemoteValue) else value))
+            if not when.asks_value:
+                return when(None, facts)
+            return bool(asked(partial(_met, when, facts), _known(value)))
+        return bool(when(fetched(_known(value))))
 
     def __repr__(self) -> str:
         side = "after" if self.is_after else "before"
         told = str(self.conditions)
         text = f"<Breakpoint {self.number} {side} {self.target}" + (f" if {told}" if told else "")
         return text + ("" if self.is_enabled else ", disabled") + f", {self.hits} hits>"
+
+
+def _known(value: Any) -> Any:
+    """Returns a value that a condition asks of.
+
+    Raises:
+        FailedPreconditionError: if there is none.
+    """
+    if value is None:
+        raise FailedPreconditionError(
+            "there is no value to ask of: the operation has none there, or it is in an update "
+            "group, in which no step is held"
+        )
+    return value
 
 
 def _met(when: Condition, facts: Mapping[str, int], value: Any) -> bool:

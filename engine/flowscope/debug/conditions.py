@@ -100,6 +100,11 @@ class Condition:
         with np.errstate(all="ignore"):
             return bool(np.any(_computed(self._tree, array, places)))
 
+    @property
+    def asks_value(self) -> bool:
+        """Whether it asks anything of the value, not only of where the step is."""
+        return any(isinstance(n, ast.Name) and n.id in NAMES for n in ast.walk(self._tree))
+
     def __repr__(self) -> str:
         return self.text
 

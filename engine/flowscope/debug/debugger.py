@@ -88,7 +88,8 @@ class Debugger:
             cell, file: The notebook cell or the file that the line is in.
             when: What the operation's first input has to be: a comparison such as "max > 3" (see
                 `flowscope.debug.conditions`), or a function that is given it and must not change
-                it. If it raises, the step is held, and the stop tells the error.
+                it. One that raises does not hold the step: a warning tells the error, and
+                `Breakpoint.error` has it.
             iteration: The iteration of the innermost loop, from 0; a tuple for all loops around,
                 from the outermost.
             step: The number of the run in its session, from 0: all runs count.
@@ -160,8 +161,8 @@ class Debugger:
             op, scope, op_type, line, cell, file: Which operations, as for `break_before`; all of
                 them where none is given.
             when: What no value may be: a comparison (see `flowscope.debug.conditions`), or a
-                function that is given each value and must not change it; None for not finite. If it
-                raises, the step is held.
+                function that is given each value and must not change it; None for not finite. One
+                that raises is told as that of a breakpoint is.
             exceptions: Names of operations and scopes that may have such values.
             raises: Whether the step ends with InvalidArgumentError there; else it is held.
         """

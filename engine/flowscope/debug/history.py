@@ -15,6 +15,7 @@ import numpy as np
 from flowscope.debug.statistics import Statistics, statistics
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.current_step import current_step
+from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.breakpoints import BreakTest
 from flowscope.plan.locations import iterations_in
@@ -169,7 +170,7 @@ class History:
         return test
 
     def _take(self, tensor: Tensor, iterations: tuple[int, ...], value: Any, step: int) -> None:
-        array = np.array(value)[()]
+        array = np.array(on_host(value))[()]
         with self.inputs.lock:
             self.version += 1
             self._kept[tensor].append(Kept(step, iterations, array))

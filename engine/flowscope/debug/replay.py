@@ -12,7 +12,9 @@ from flowscope.debug.history import first_reader
 from flowscope.debug.stops import Stop, tensor_of
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import Const
+from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.program import Node
@@ -49,7 +51,10 @@ class Replay(Replayer):
         Of those that the step uses; None for one that had no value.
         """
         found = self.inputs.variables.values()
-        return {name: None if value is None else np.array(value)[()] for name, _, value in found}
+        return {
+            name: None if value is None else np.array(on_host(value))[()]
+            for name, _, value in found
+        }
 
     @cached_property
     def debug(self) -> Debugger:
@@ -85,7 +90,7 @@ class Replay(Replayer):
 
         def take(iterations: tuple[int, ...], array: Any) -> None:
             if iteration is None or _is_at(iterations, iteration):
-                found[:] = [np.array(array)[()]]
+                found[:] = [np.array(on_host(array))[()]]
 
         tensor = tensor_of(self.graph, tensor)
         self._collect(tensor, take)
@@ -113,7 +118,7 @@ class Replay(Replayer):
 
         def take(iterations: tuple[int, ...], array: Any) -> None:
             nonlocal left
-            made = found[iterations] = np.array(array)[()]
+            made = found[iterations] = np.array(on_host(array))[()]
             left -= made.nbytes if isinstance(made, np.ndarray | np.generic) else len(made)
             if left < 0:
                 raise InvalidArgumentError(
@@ -170,7 +175,9 @@ class Replay(Replayer):
         """
         wanted = self._tensor_or_op(op)
         nodes = [
-            n for n in self.call.plan.program.walk() if any(o.id == wanted.id for o in n.origins)
+            n
+            for n in self.call.plan.program.walk()
+            if any(o.id == wanted.id for o in n.origins) and not isinstance(n.op, Crossing)
         ]
         at = "" if iteration is None else f" in iteration {iteration}"
         why_not = f'"{wanted.name}" does not run by itself{at} in step {self.step}'
@@ -210,7 +217,7 @@ class Replay(Replayer):
 
         def probe(node: Node, iterations: tuple[int, ...], outputs: Sequence[Any]) -> None:
             nonlocal last
-            if not node.blocks and not isinstance(node.op, Const):
+            if not node.blocks and not isinstance(node.op, Const | Crossing):
                 last = node.name, iterations
 
         if position is None or position.op is None:

@@ -24,7 +24,7 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
 from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
-from flowscope.runtime.remote import RemoteValue, asked
+from flowscope.runtime.remote import asked, is_array
 from flowscope.runtime.replayer import Position, Replayer
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ class Stop:
     Attributes:
         step: The number of the run in its session; None before it has one.
         breakpoint: The breakpoint that it is held at; None for a pause or a move.
-        error: What the breakpoint's condition has raised; None if nothing.
     """
 
     def __init__(self, session: Debugged, step: Step) -> None:
@@ -89,7 +88,6 @@ class Stop:
         self._number = step.stops
         self.step = step.number
         self.breakpoint = step.met
-        self.error = None if step.met is None else step.met.error
         with self._there() as here:
             #: As it stands in the plan: (loops around, node that comes next).
             self._where: Where | None = None if here is None else here.where()
@@ -170,7 +168,7 @@ class Stop:
             text += f" on {self.device}"
         if self.breakpoint is not None:
             text += f", breakpoint {self.breakpoint.number}"
-        return text + (f": {self.error!r}" if self.error is not None else "") + ">"
+        return text + ">"
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -189,7 +187,7 @@ class Stop:
                 keys = tensors.tensors_of(identity)
                 owners = [(self._operations.get(op), i) for op, i, _ in keys]
                 names = [op.outputs[i].name for op, i in owners if op is not None]
-                if names and _is_array(array):
+                if names and is_array(array):
                     found[names[0]] = asked(statistics, array)
         return found
 
@@ -234,7 +232,7 @@ class Stop:
         if at.kind == "constant":
             return at.constant
         found = None if at.value is None else alive.get(at.value.identity)
-        return found if _is_array(found) else None
+        return found if is_array(found) else None
 
     def _absent(self, tensor: Tensor) -> Look:
         order = Order(self._step.plan.program)
@@ -267,7 +265,7 @@ class Stop:
         for at in self._step.plan.locate(tensor):
             array = self._array(at, alive)
             if array is not None:
-                return array if isinstance(array, RemoteValue) else np.asarray(array)
+                return array
         look = self._absent(tensor)
         raise FailedPreconditionError(f'"{tensor.name}" has no value here: {look.why}')
 
@@ -406,17 +404,11 @@ def tensor_of(graph: Graph, tensor: Tensor | Operation | str) -> Tensor:
 
 def _part(index: Any, array: Any) -> Any:
     """Returns a copy of a part of an array."""
-    return np.array(array[index] if index != () else array)[()]
+    return np.array(np.asarray(array)[index])[()]
 
 
 def _picture(index: Any, array: Any) -> Picture | None:
-    return picture(array[index] if index != () else array)
-
-
-def _is_array(array: Any) -> bool:
-    if isinstance(array, RemoteValue):
-        return array.is_array
-    return isinstance(array, np.ndarray | np.generic | bytes)
+    return picture(np.asarray(array)[index])
 
 
 def _checked(tensor: Tensor, value: Any) -> Any:

@@ -7,6 +7,7 @@ from flowscope.graph.constant import Const
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 
@@ -123,7 +124,8 @@ class Places:
         self._own: dict[int, list[Node]] = {}
         self._parts: dict[int, list[Node]] = {}
         for node in plan.program.walk():
-            if not isinstance(node.op, Const) and not node.op.is_handle and node.origins:
+            is_own = not (isinstance(node.op, Const | Crossing) or node.op.is_handle)
+            if is_own and node.origins:
                 self._own.setdefault(node.origins[0].id, []).append(node)
                 for origin in node.origins[1:]:
                     self._parts.setdefault(origin.id, []).append(node)

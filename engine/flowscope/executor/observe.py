@@ -19,6 +19,7 @@ from flowscope.executor.raw_loops import entry, limit_of
 from flowscope.executor.static import Kind, StaticFrame, Unit
 from flowscope.executor.validate import frames_of
 from flowscope.graph.dtypes import resource
+from flowscope.graph.host_values import beside
 from flowscope.graph.lazy import frozen
 from flowscope.plan.locations import IterationAt, LoopAt, Moved, Where, bytes_of
 from flowscope.plan.program import Node, Value, is_back_edge
@@ -190,7 +191,7 @@ class Position:
         """Puts an array into the place of a value, for all who have not taken it yet."""
         found = [(place, i) for value, place, i in self._tokens() if value.identity is identity]
         for place, i in found:
-            place[i] = array
+            place[i] = beside(array, place[i])
         self.is_changed = self.is_changed or bool(found)
         return bool(found)
 

@@ -19,4 +19,22 @@ def on_host(value: Any) -> Any:
     return value[()] if getattr(value, "ndim", 1) == 0 else value
 
 
-__all__ = ["on_host"]
+def beside(value: Any, other: Any) -> Any:
+    """Returns a value of the host's memory where another one lies.
+
+    Args:
+        value: A NumPy array or scalar.
+        other: A value of any device, CuPy's arrays among them.
+    """
+    if not hasattr(other, "get"):
+        return value
+    put = getattr(other.device, "put", None)
+    if put is not None:
+        return put(value)
+    with other.device:
+        made = type(other)(np.shape(value), value.dtype)
+        made.set(np.ascontiguousarray(value))
+    return made
+
+
+__all__ = ["beside", "on_host"]

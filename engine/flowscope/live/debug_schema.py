@@ -73,7 +73,7 @@ class BreakpointState:
     is_after: bool
     is_enabled: bool
     hits: int
-    #: What its condition has raised, "" for nothing.
+    #: What its condition has raised last, "" for nothing: it did not hold there.
     error: str
     #: The operations that it means in the plans that there are, and the lines that say where each
     #: stands: one that was merged with another stands there, one that was folded nowhere.
@@ -99,7 +99,6 @@ class StopState:
     iterations: tuple[int, ...]
     #: The breakpoint that it is held at, None for a pause or a move.
     breakpoint: int | None
-    error: str
     #: Whether it is a step of the past that is computed again: moves are meant for it, not for the
     #: step that is held.
     is_past: bool = False

@@ -53,12 +53,12 @@ def _breakpoint_state(point: Any) -> BreakpointState:
 
 
 def _stop_state(stop: Stop, has_devices: bool) -> StopState:
-    op, error = stop.op, stop.error
+    op = stop.op
     sent, sender = stop.transfer or ("", "")
     return StopState(
         stop.id, stop.step, None if op is None else op.id, stop.frame, stop.iterations,
         None if stop.breakpoint is None else stop.breakpoint.number,
-        "" if error is None else f"{type(error).__name__}: {error}", stop.is_past,
+        stop.is_past,
         stop.device if has_devices else "", sent, sender,
     )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 A breakpoint before a node stands there, one after a node before what comes next: at the end of the
 block where nothing does. Inside of an update group nobody is held: what is chosen there is met
-before the group's first write, or after its last.
+before the group's first write, or after its last. Transfers are no operations of the graph: a step
+that stands before one is told to stand before the operation behind it (`next_operation`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
+from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.program import Node
 
 #: Whether a step is to be held at a breakpoint: (run, numbers of the iterations around, values).
@@ -127,8 +129,31 @@ def stands(
     return found
 
 
+def next_operation(nodes: Sequence[Node], at: int) -> int:
+    """Returns the position of the first node from a position on that is no transfer.
+
+    Args:
+        nodes: The nodes of a block.
+        at: The position.
+    """
+    found = at
+    while found < len(nodes) and isinstance(nodes[found].op, Crossing):
+        found += 1
+        while found < len(nodes) and _is_no_work(nodes[found]):
+            found += 1
+    return found
+
+
 def _is_no_work(node: Node) -> bool:
     return isinstance(node.op, Const) or node.op.is_handle
 
 
-__all__ = ["NO_TESTS", "Asked", "BreakTest", "BreakTests", "Stand", "stands"]
+__all__ = [
+    "NO_TESTS",
+    "Asked",
+    "BreakTest",
+    "BreakTests",
+    "Stand",
+    "next_operation",
+    "stands",
+]

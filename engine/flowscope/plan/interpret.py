@@ -15,7 +15,7 @@ import numpy as np
 
 from flowscope.graph.constant import Const
 from flowscope.graph.current_step import current_step
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests, Stand, stands
+from flowscope.plan.breakpoints import NO_TESTS, BreakTests, Stand, next_operation, stands
 from flowscope.plan.crossings import Credit, credits, is_crossing
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Invoker, Probe
 from flowscope.plan.kernels import own
@@ -86,7 +86,7 @@ class Interpreter:
         """Runs the rest of a step whose code was left."""
         step = self._step(gate, run, resources, None)
         step.values.update(state.values)
-        step.is_there, step.has_asked = not state.is_breakpoint, state.is_breakpoint
+        step.stand_at(state)
         outermost = Location(self._program, state.locations[0].index, "region")
         return self._outputs(step.rest((outermost, *state.locations[1:])))
 
@@ -167,7 +167,8 @@ class _Step:
         iterations: Numbers of the iterations of the loops around, from the outermost.
         loops: These loops.
         is_safe: Whether the step may be held: not inside an update group.
-        is_there: Whether it has been held here already: code was left here.
+        passes: Before how many of the nodes that come next it is not to be held: it was held here
+            already, where code was left, or told to stand behind the transfers that come next.
         has_asked: Whether it has been asked here at breakpoints already.
         codes: Runs loops as code where nobody wants them one operation at a time.
         resources: The state that the region uses.
@@ -192,7 +193,7 @@ class _Step:
         self.iterations: tuple[int, ...] = ()
         self.loops: list[LoopState] = []
         self.is_safe = True
-        self.is_there = False
+        self.passes = 0
         self.has_asked = False
         self.codes: Loops | None = None
         self.resources: tuple[Any, ...] = ()
@@ -222,7 +223,7 @@ class _Step:
         block = self._blocks[id(program)]
         for i, node in enumerate(program.nodes[first:] if first else program.nodes, first):
             if self.tests is not NO_TESTS:
-                self._breakpoints(block, program, i, node)
+                self._breakpoints(block, program, i)
             if node.op.is_handle:
                 continue
             if self._gate.raised and self.is_safe and i not in block.unsafe:
@@ -237,7 +238,7 @@ class _Step:
                 outputs = self._invoke(block.invokers[i] or block.invoker(i, node))
             self._hand_on(node, outputs, block.dying[i])
         if self.tests is not NO_TESTS:
-            self._breakpoints(block, program, len(program.nodes), None)
+            self._breakpoints(block, program, len(program.nodes))
         results = [self.values[v] for v in program.fetches]
         for v in block.own:
             self.values.pop(v, None)
@@ -257,17 +258,21 @@ class _Step:
 
     def safepoint(self, point: int, node: Node | None) -> None:
         """Lets the step be held before a node, or at the end of an iteration."""
-        if self.is_there:
-            self.is_there = False
+        if self.passes:
+            self.passes -= 1
         elif self._gate.raised:
             self._gate.hold(point, _Here(self, node))
             self.tests = self._gate.breakpoints()
 
-    def _breakpoints(self, block: _Block, program: Program, at: int, node: Node | None) -> None:
+    def stand_at(self, state: DeoptState) -> None:
+        """Notes that the step stands where code was left."""
+        self.passes, self.has_asked = int(not state.is_breakpoint), state.is_breakpoint
+
+    def _breakpoints(self, block: _Block, program: Program, at: int) -> None:
         """Asks at the breakpoints before a node whether the step is to be held there."""
         if self.has_asked:
             self.has_asked = False
-            self.is_there = self._gate.raised and node is not None
+            self.passes = self._passes(block, program, at)
             return
         for stand in block.stands(program, self.tests).get(at, ()) if self.is_safe else ():
             tests = self.tests.after if stand.is_after else self.tests.before
@@ -275,9 +280,18 @@ class _Step:
             test = tests.get(stand.node.name)
             found = [self.values.get(v) for v in values]
             if test is not None and test(self.run, self.iterations, found):
+                told = next_operation(program.nodes, at)
+                node = program.nodes[told] if told < len(program.nodes) else None
                 self._gate.hold(at, _Here(self, node, True))
                 self.tests = self._gate.breakpoints()
-                self.is_there = self._gate.raised and node is not None
+                self.passes = self._passes(block, program, at)
+
+    def _passes(self, block: _Block, program: Program, at: int) -> int:
+        """Returns before how many nodes a step is not to be held that goes on from a breakpoint."""
+        if not self._gate.raised:
+            return 0
+        last = min(next_operation(program.nodes, at), len(program.nodes) - 1)
+        return sum(i not in block.unsafe for i in range(at, last + 1))
 
     def _invoke(self, invoker: Invoker) -> Sequence[Any]:
         inputs = [self.values[v] for v in invoker.node.inputs]
@@ -378,7 +392,7 @@ class _Step:
                 assert inside[0].loop is not None
                 loop = self.loops[-1] = inside[0].loop
                 self.values.update(found.values)
-                self.is_there, self.has_asked = not found.is_breakpoint, found.is_breakpoint
+                self.stand_at(found)
                 continue
             self.iterations = (*around, loop.count)
             if not self._iteration(loop, inside):

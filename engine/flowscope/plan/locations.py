@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import resource
+from flowscope.graph.host_values import beside
 from flowscope.graph.lazy import frozen
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.saved_for_backward import trips
@@ -327,7 +328,7 @@ def replace_in(
     if isinstance(run, RegionRun):
         return False
     for place, keys in parts:
-        place.update(dict.fromkeys(keys, array))
+        place.update({key: beside(array, place[key]) for key in keys})
     return any(keys for _, keys in parts)
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from flowscope.errors import DTypeError, NotFoundError
 from flowscope.graph import providers
+from flowscope.graph.host_values import on_host
 from flowscope.plan.back_ends import BackEnd, Function
 from flowscope.plan.device_profile import Link
 from flowscope.plan.plan import Plan
@@ -43,8 +46,23 @@ class RemoteValue:
 
 
 def asked(function: Callable[[Any], Any], value: Any) -> Any:
-    """Returns what a function says of a value, wherever that is."""
-    return value.apply(function) if isinstance(value, RemoteValue) else function(value)
+    """Returns what a function says of a value, wherever that is.
+
+    It is given the value in the host's memory of the process that has it.
+    """
+    return value.apply(function) if isinstance(value, RemoteValue) else function(on_host(value))
+
+
+def fetched(value: Any) -> Any:
+    """Returns a value in the host's memory of this process, wherever it is."""
+    return on_host(np.asarray(value) if isinstance(value, RemoteValue) else value)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array, a number or a string, on any device, and no list of them."""
+    if isinstance(value, RemoteValue):
+        return value.is_array
+    return isinstance(value, np.ndarray | np.generic | bytes) or hasattr(value, "dtype")
 
 
 class RemoteFunction(Protocol):
@@ -183,4 +201,4 @@ def _opens(target: Any) -> bool:
     return callable(found)
 
 
-__all__ = ["Remote", "RemoteValue", "Target", "asked", "target_of"]
+__all__ = ["Remote", "RemoteValue", "Target", "asked", "fetched", "is_array", "target_of"]

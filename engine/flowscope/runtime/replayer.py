@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
+from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.invocation import Probe
 from flowscope.plan.locations import Here, Where
@@ -39,14 +40,17 @@ class Position:
     """Where a step stands, in whichever plan of its program.
 
     Attributes:
-        op: The number of the operation that comes next; None at the end of an iteration.
+        op: The number of the operation that comes next, of a transfer that of the operation whose
+            value it brings; None at the end of an iteration.
         path: The calls that the operation is in.
         loops: The numbers of the loops around, from the outermost, with those of their iterations.
+        transfer: The name of a transfer that comes next; "" for an operation of the graph.
     """
 
     op: int | None
     path: tuple[str, ...]
     loops: tuple[tuple[int, int], ...]
+    transfer: str = ""
 
     @staticmethod
     def of(where: Where) -> Position:
@@ -55,11 +59,12 @@ class Position:
         loops = tuple([(_number(at.node), at.iteration) for at in where.loops])
         if node is None:
             return Position(None, (), loops)
-        return Position(_number(node), node.path, loops)
+        return Position(_number(node), node.path, loops, _transfer(node))
 
     def is_of(self, node: Node) -> bool:
         """Whether it is before a node."""
-        return _number(node) == self.op and node.path == self.path
+        is_op = _number(node) == self.op and node.path == self.path
+        return is_op and _transfer(node) == self.transfer
 
     def is_at(self, here: Here) -> bool:
         """Whether a step stands there."""
@@ -71,6 +76,11 @@ class Position:
 def _number(node: Node) -> int:
     """Returns the number of the operation that a node is; -1 for none."""
     return node.origins[0].id if node.origins else -1
+
+
+def _transfer(node: Node) -> str:
+    """Returns the name of a transfer; "" of other nodes."""
+    return node.name if isinstance(node.op, Crossing) else ""
 
 
 class Replayer(Controls):

@@ -168,10 +168,9 @@ function loopText(loop: string): string {
 }
 
 /** Why a step is held. */
-export function whyText(state: DebugState, { breakpoint, error, is_past }: StopState): string {
+export function whyText(state: DebugState, { breakpoint, is_past }: StopState): string {
   if (is_past) return "of the past: moves are its own, Continue ends it";
   const point = state.breakpoints.find(({ number }) => number === breakpoint);
-  if (error !== "") return `the condition of breakpoint ${breakpoint} failed: ${error}`;
   if (breakpoint === null) return "paused, or moved on by hand";
   if (!point) return `breakpoint ${breakpoint}, which is gone`;
   if (point.is_watch) return `watchpoint ${breakpoint}: ${point.found}`;

@@ -52,7 +52,7 @@ class DebugPanel {
   #stopElement(stop: StopState, isChosen: boolean): HTMLElement {
     const { model, debug } = this.#view;
     const text = make("button", { type: "button", class: "fs-link", "data-stop": stop.id, title: "Show where it is held, and its values", ...OWN_KEYS }, stopText(model, stop));
-    const why = make("span", stop.error === "" ? {} : { class: "fs-problem" }, debug.state ? whyText(debug.state, stop) : "");
+    const why = make("span", {}, debug.state ? whyText(debug.state, stop) : "");
     return make("li", { "aria-current": String(isChosen) }, text, why);
   }
 
@@ -66,7 +66,7 @@ class DebugPanel {
       "li", { "data-on": String(isOn) }, box,
       make("button", { type: "button", class: "fs-link", "data-go": String(number), title: "Show it", ...OWN_KEYS }, pointText(point)),
       make("code", { title: conditions }, conditions === "" || isWatch ? "" : `when ${conditions}`), make("span", { class: "fs-hits" }, plural(hits, "hit")),
-      make("span", { class: error === "" && found === "" ? "fs-where" : "fs-where fs-problem", title: error || where }, error || where),
+      make("span", { class: error === "" && found === "" ? "fs-where" : "fs-where fs-problem", title: error ? `Its condition failed, so it did not hold: ${error}` : where }, error ? `condition failed: ${error}` : where),
       make("button", { type: "button", class: "fs-chip-close", "data-remove": String(number), title: "Remove it", "aria-label": `Remove ${name}`, ...OWN_KEYS }, "\u00d7"),
     );
   }

@@ -157,7 +157,6 @@ export interface StopState {
   readonly frame: string;
   readonly iterations: readonly number[];
   readonly breakpoint: number | null;
-  readonly error: string;
   readonly is_past: boolean;
   readonly device: string;
   readonly sent: string;

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.graph.lazy import frozen
+from flowscope.plan.breakpoints import next_operation
 from flowscope.plan.locations import (
     DeoptState,
     Location,
@@ -261,13 +262,14 @@ class Safepoint:
             for v in self._locations
         )
 
-    def where(self, live: Mapping[str, Any], run: Any) -> Where:
-        """Returns where the step is."""
+    def where(self, live: Mapping[str, Any], run: Any, is_breakpoint: bool = False) -> Where:
+        """Returns where the step is; at a breakpoint, before an operation of the graph."""
         locations = self.locations(live)
         innermost = locations[-1]
-        node = None
-        if innermost.part != "back" and innermost.index < len(innermost.program.nodes):
-            node = innermost.program.nodes[innermost.index]
+        nodes, at = innermost.program.nodes, innermost.index
+        if is_breakpoint:
+            at = next_operation(nodes, at)
+        node = nodes[at] if innermost.part != "back" and at < len(nodes) else None
         loops = [s.loop for s in locations if s.loop is not None]
         own = loops_at(loops, node, self.deopt_state(live).values)
         return where_in(run, Where("compiled", own, node))
@@ -306,7 +308,7 @@ class _Here:
 
     def where(self) -> Where:
         """Returns where it is."""
-        return self._point.where(self._live, self._run)
+        return self._point.where(self._live, self._run, self.is_breakpoint)
 
     def values(self) -> dict[object, Any]:
         """Returns what is alive, by the identities of the values."""
