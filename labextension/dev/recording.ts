@@ -39,13 +39,14 @@ export function spansOf(rows: readonly SpanRow[], nodes: readonly Partial<TraceN
   };
 }
 
-/** What is told of heat: [ids of the operations, phase, count, self, total in microseconds] per node. */
+/** What is told of heat: [ids of the operations, phase, count, self, total in microseconds of a step] per node. */
 export function stateOf(nodes: readonly (readonly [readonly number[], number, number, number, number])[], rest: Partial<TraceState> = {}): TraceState {
   const all = nodes.reduce((sum, [, , , self]) => sum + self, 0);
-  const rows = nodes.flatMap(([ids, phase, count, self, total], node) => ids.map((id) => [id, node, phase, count, self, total, self / all]));
-  const names = ["id", "node", "phase", "count", "self_us", "total_us", "share"];
+  const rows = nodes.flatMap(([ids, phase, count, self, total], node) => ids.map((id) => [id, 0, node, phase, count, self, total, self / all]));
+  const names = ["id", "program", "node", "phase", "count", "self_us", "total_us", "share"];
   return {
     steps_per_s: 8, version: 1, traced_steps: 1, steps: [summary(7, 0, 100)],
+    programs: [{ number: 0, name: "loss", basis: "median", steps: 1, age_s: 0 }],
     heat: tableOf(Object.fromEntries(names.map((name, k) => [name, rows.map((row) => row[k] ?? 0)]))), ...rest,
   };
 }

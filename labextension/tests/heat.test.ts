@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { loops, mlp } from "../dev/graphs.js";
-import { stateOf } from "../dev/recording.js";
+import { stateOf, tableOf } from "../dev/recording.js";
 import { costRows, lineCosts } from "../src/model/costs.js";
-import { shareText } from "../src/model/figures.js";
+import { basisText, shareText } from "../src/model/figures.js";
 import { GraphModel } from "../src/model/graph.js";
 import { HeatBoxes, heatOf, untakenBoxes, type Heat } from "../src/model/heat.js";
 import { opBox } from "../src/model/ids.js";
@@ -13,7 +13,7 @@ import { TraceModel } from "../src/model/trace.js";
 import { heatMarks } from "../src/render/heat.js";
 import { rampColor, rampInk } from "../src/render/ramp.js";
 import { DARK, LIGHT } from "../src/render/theme.js";
-import type { Node } from "../src/wire/messages.js";
+import type { Node, ProgramState, TraceState } from "../src/wire/messages.js";
 
 const plain = (text: string): string => text.replaceAll("\u00a0", " ");
 
@@ -33,7 +33,7 @@ function slow(): { model: GraphModel; heat: Heat } {
     [[id("layer1/matmul"), id("layer1/add")], 0, 2, 800, 800], [[id("layer1/relu")], 0, 2, 50, 50], [[id("layer2/matmul")], 0, 2, 100, 100],
     [[id("train/gradients/layer1_grad/w_grad")], 1, 2, 50, 50],
   ]);
-  return { model, heat: heatOf(state.heat, model.nodes, (one) => one) };
+  return { model, heat: heatOf(state.heat, 0, model.nodes, (one) => one) };
 }
 
 test("a box sums what is inside; what several operations were made one is counted once", () => {
@@ -53,8 +53,8 @@ test("a box sums what is inside; what several operations were made one is counte
 
 test("the table has the slow operation on top, grouped as one likes", () => {
   const { model, heat } = slow();
-  const top = (grouping: Parameters<typeof costRows>[3], filter = ""): [string, string, string] => {
-    const [row] = costRows(model, heat, 2, grouping, "self", filter);
+  const top = (grouping: Parameters<typeof costRows>[2], filter = ""): [string, string, string] => {
+    const [row] = costRows(model, heat, grouping, "self", filter);
     return [row?.name ?? "", row?.detail ?? "", plain(shareText(row?.share ?? 0))];
   };
   assert.deepEqual(top("op"), ["layer1/matmul", "MatMul", "80 %"]);
@@ -64,14 +64,14 @@ test("the table has the slow operation on top, grouped as one likes", () => {
   assert.deepEqual(top("device"), ["/device:CPU:0", "4 ops", "100 %"]);
   assert.equal(top("line")[0].startsWith("cell 3, line "), true);
   assert.deepEqual(top("op", "RELU"), ["layer1/relu", "Relu", "5 %"]);
-  assert.deepEqual(costRows(model, heat, 2, "op", "self", "nothing is called so"), []);
-  const [first] = costRows(model, heat, 2, "op", "count", "");
-  assert.deepEqual([first?.count, first?.self_ns, first?.total_ns], [1, 400_000, 400_000], "a step's, of two");
+  assert.deepEqual(costRows(model, heat, "op", "self", "nothing is called so"), []);
+  const [first] = costRows(model, heat, "op", "count", "");
+  assert.deepEqual([first?.count, first?.self_ns, first?.total_ns], [2, 800_000, 800_000]);
 });
 
 test("groups add up to what their operations do", () => {
   const { model, heat } = slow();
-  const sum = (grouping: Parameters<typeof costRows>[3]): number => Math.round(costRows(model, heat, 1, grouping, "bytes", "").reduce((all, { self_ns }) => all + self_ns, 0));
+  const sum = (grouping: Parameters<typeof costRows>[2]): number => Math.round(costRows(model, heat, grouping, "bytes", "").reduce((all, { self_ns }) => all + self_ns, 0));
   for (const grouping of ["type", "scope", "line", "device", "phase"] as const) assert.equal(sum(grouping), sum("op"), grouping);
 });
 
@@ -88,7 +88,7 @@ test("a branch that was not taken is told apart, once its operation has run", ()
   const body = (name: string): number => [...model.nodes.values()].find((node) => node.body === name && node.type !== "Parameter")?.id ?? -1;
   const branch = [...model.nodes.values()].find(({ roles }) => roles.includes("then"))!;
   const [then = "", other = ""] = branch.runs;
-  const heat = (...ops: number[]): Heat => heatOf(stateOf(ops.map((op) => [[op], 0, 1, 1, 1])).heat, model.nodes, (one) => one);
+  const heat = (...ops: number[]): Heat => heatOf(stateOf(ops.map((op) => [[op], 0, 1, 1, 1])).heat, 0, model.nodes, (one) => one);
   assert.deepEqual([...untakenBoxes(model, heat(body(then)))], [`s:${other}`]);
   assert.deepEqual([...untakenBoxes(model, heat(body(then), body(other)))], []);
   assert.deepEqual([...untakenBoxes(model, heat())], []);
@@ -120,9 +120,39 @@ test("a trace keeps the answer to the latest question, and forgets all with a sn
   const trace = new TraceModel(modelOf(g.nodes));
   const told: string[] = [];
   trace.changed.connect((what) => told.push(what));
-  trace.takeState(stateOf([[[op], 0, 1, 5, 5]]));
+  trace.takeState(stateOf([[[op], 0, 1, 5, 5]]), 0);
   assert.deepEqual([trace.isRecording, trace.traced, trace.steps.map(({ number }) => number), trace.heat?.ops], [true, 1, [7], [[op]]]);
-  trace.takeState(null);
+  trace.takeState(null, 0);
   assert.deepEqual([trace.isRecording, trace.heat, trace.steps.length, trace.recording], [false, null, 0, null]);
   assert.deepEqual(told, ["state", "state", "spans"]);
+});
+
+test("programs are shown apart: the one that takes the most time, or the chosen one, with its age", () => {
+  const g = new GraphBuilder();
+  const [train, both] = [g.op("Add", "train"), g.op("Mul", "both")];
+  const trace = new TraceModel(modelOf(g.nodes));
+  const names = ["id", "program", "node", "phase", "count", "self_us", "total_us", "share"];
+  const rows = [[train, 4, 0, 0, 1, 9, 9, 0.9], [both, 4, 1, 0, 1, 1, 1, 0.1], [both, 2, 2, 0, 3, 6, 6, 1]];
+  const heat = tableOf(Object.fromEntries(names.map((name, k) => [name, rows.map((row) => row[k] ?? 0)])));
+  const programs: TraceState["programs"] = [
+    { number: 4, name: "train", basis: "median", steps: 12, age_s: 2 }, { number: 2, name: "test", basis: "first", steps: 1, age_s: 60 },
+  ];
+  trace.takeState(stateOf([[[train], 0, 1, 5, 5]], { heat, programs }), 1000);
+  const shown = (): unknown[] => [trace.program?.name, trace.heat?.ops, [...Array.from(trace.heat?.time ?? [])]];
+  assert.deepEqual(shown(), ["train", [[train], [both]], [0.9, 0.1]]);
+  assert.equal(plain(basisText(trace.program ?? assert.fail(), trace.ageAt(4000))), "median of 12 steps of train, 5 s old, without the first");
+  let changes = 0;
+  trace.changed.connect(() => (changes += 1));
+  trace.choose("test");
+  assert.deepEqual([...shown(), changes], ["test", [[both]], [1], 1]);
+  assert.equal(plain(basisText(trace.program ?? assert.fail(), trace.ageAt(1000 + 90_000))), "the first recorded step of test, 2 min old");
+  trace.takeState(stateOf([[[train], 0, 1, 5, 5]], { heat, programs: programs.slice(0, 1) }), 1000);
+  assert.equal(trace.program?.name, "train", "the chosen one is not told any more");
+});
+
+test("figures say what they were made of", () => {
+  const said = (basis: ProgramState["basis"], steps: number, name: string, age_s: number): string => plain(basisText({ number: 0, name, basis, steps, age_s }, age_s));
+  assert.equal(said("mean", 50, "", -1), "mean of 50 steps");
+  assert.equal(said("parts", 1, "loop", 0.4), "1 part of long or failed steps of loop, just now");
+  assert.equal(said("median", 1, "y", 8000), "median of 1 step of y, 2 h old, without the first");
 });

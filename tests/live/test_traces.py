@@ -76,7 +76,10 @@ def test_heat_tells_each_operation_and_its_share(view):
     a, b = (y.graph.get_operation_by_name(name) for name in "ab")
     assert heat["id"].tolist() == [a.id, b.id, y.op.id]
     assert heat["node"][0] == heat["node"][1] != heat["node"][2]
-    assert heat["count"].tolist() == [told.traced_steps] * 3
+    assert heat["count"].tolist() == [1.0] * 3
+    (program,) = told.programs
+    assert (program.name, program.basis, program.steps) == ("y", "median", told.traced_steps - 1)
+    assert 0 <= program.age_s < 10 and set(heat["program"].tolist()) == {program.number}
     unique = np.unique(heat["node"], return_index=True)[1]
     assert heat["share"][unique].sum() == pytest.approx(1.0)
     assert all(s.compute_us > 0 and s.end_us > s.begin_us for s in told.steps)

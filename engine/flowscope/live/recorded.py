@@ -49,7 +49,7 @@ from flowscope.live.schema import (
 )
 from flowscope.live.state import GraphWatcher
 from flowscope.live.tables import Numbers
-from flowscope.live.traces import heat, spans_of, summary
+from flowscope.live.traces import heat_of, spans_of, summary
 from flowscope.runtime.session import Session
 from flowscope.tracing.recording import Recording, TracedNode
 from flowscope.tracing.values import MAX_BYTES
@@ -97,8 +97,8 @@ class RecordedFeed(Feed):
     def describe(self) -> Snapshot:
         """Returns graph and steps as a message."""
         steps = tuple([summary(s) for s in self.recording.steps])
-        told = heat(self.recording.nodes, self.recording.totals)
-        trace = TraceState(0.0, 1, self.recording.traced_steps, steps, told)
+        programs, told = heat_of(self.recording)
+        trace = TraceState(0.0, 1, self.recording.traced_steps, steps, programs, told)
         return Snapshot(
             0,
             PROTOCOL,

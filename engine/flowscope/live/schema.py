@@ -98,6 +98,7 @@ from flowscope.live.summary_schema import (
 )
 from flowscope.live.trace_schema import (
     AskSpans as AskSpans,
+    ProgramState as ProgramState,
     Spans as Spans,
     StepSummary as StepSummary,
     Table as Table,
@@ -114,7 +115,7 @@ from flowscope.live.variables_schema import (
     VariableState as VariableState,
 )
 
-PROTOCOL = 9
+PROTOCOL = 10
 
 
 @dataclass(frozen=True)

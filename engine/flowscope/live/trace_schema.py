@@ -42,6 +42,23 @@ class StepSummary:
 
 
 @dataclass(frozen=True)
+class ProgramState:
+    """What the figures of a program - what one call of `run` asks for - were made of."""
+
+    #: Its number: the column "program" of `TraceState.heat`.
+    number: int
+    #: What it fetches and runs, such as "train, loss"; "" for all of a recording.
+    name: str
+    #: How its figures were made: medians of the newest steps without the first; the first step, the
+    #: only one so far; parts of steps that last, or that failed; the mean of all steps.
+    basis: Literal["median", "first", "parts", "mean"]
+    #: The number of steps, or parts of steps, that they were made of.
+    steps: int
+    #: How long ago the newest of these ended, in seconds, when this was told; -1 in a recording.
+    age_s: float
+
+
+@dataclass(frozen=True)
 class TraceState:
     """What is traced, and where the time of the traced steps went."""
 
@@ -53,9 +70,12 @@ class TraceState:
     traced_steps: int
     #: The steps whose spans can be asked for, the oldest first.
     steps: tuple[StepSummary, ...]
-    #: A row per operation: "id", "node" (a node of the plan; several operations that were made one
-    #: have the same, and its time counts once), "phase" (0 forward, 1 gradient, 2 update), "count",
-    #: "self_us" and "total_us" (with what it runs), and "share": its own part of all traced time.
+    #: What a step of each program costs, those that took the most time first.
+    programs: tuple[ProgramState, ...]
+    #: A row per operation of a program: "id", "program", "node" (a node of the plan; several
+    #: operations that were made one have the same, and its time counts once), "phase" (0 forward,
+    #: 1 gradient, 2 update); of one step "count", "self_us" and "total_us" (with what it runs); and
+    #: "share": its own part of the time of a step of its program.
     heat: Table
 
 

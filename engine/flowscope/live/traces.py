@@ -6,7 +6,11 @@ pays nothing. All views of a graph share what was traced.
 
 from __future__ import annotations
 
+import math
+import time
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,7 @@ import numpy as np
 from flowscope.debug.explain import Measured, measured
 from flowscope.live.schema import (
     AskSpans,
+    ProgramState,
     Spans,
     StepSummary,
     Table,
@@ -32,17 +37,74 @@ from flowscope.runtime.step_trace import StepTrace
 from flowscope.runtime.tracers import attach, detach
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording, Totals, TracedNode, TracedStep
+from flowscope.tracing.typical import ProgramFigures
 from flowscope.tracing.windows import window
 
 #: Spans that are kept for views.
 MOST = 1 << 17
 #: Steps whose spans can be asked for.
 STEPS = 200
+#: Programs whose figures are told, at most.
+PROGRAMS = 8
+#: A plan whose steps take so many seconds is not traced as a whole; its steps are sampled.
+LASTS_S = 1.0
+#: Plans whose steps are watched for that.
+_PLANS = 64
 #: So much earlier than it is due a step may be traced: looks come at regular times.
 _EARLY_S = 0.05
 #: The share of a core that telling of steps may take.
 _SHARE = 0.02
 _PHASES = ("forward", "gradient", "update")
+
+
+class Durations:
+    """Tells which plans have steps that last, from what is seen of them now and then.
+
+    A plan is presumed to last while the newest of its steps that was seen has: one slow step - the
+    first, or one that was paused - says nothing of those that follow it. A step is seen where it
+    begins, as long as somebody asks, and at looks.
+    """
+
+    def __init__(self) -> None:
+        #: By the numbers of plans in memory: the plan, and when a step of it was seen to begin.
+        self._begun: OrderedDict[int, tuple[Plan, float]] = OrderedDict()
+        self._lasting: dict[int, Plan] = {}
+        #: The steps that ran at the look before, and when each was seen first.
+        self._running: list[tuple[Step, float]] = []
+
+    def may_last(self, plan: Plan, now_s: float) -> bool:
+        """Whether a step of a plan that begins may last.
+
+        Args:
+            plan: The plan.
+            now_s: The time, in seconds.
+        """
+        key = id(plan)
+        known = self._begun.get(key)
+        self._begun[key] = plan, now_s
+        self._begun.move_to_end(key)
+        while len(self._begun) > _PLANS:
+            forgotten, _ = self._begun.popitem(last=False)
+            self._lasting.pop(forgotten, None)
+        if known is None:  # what loops has to be seen once
+            return any(isinstance(n, LoopNode) for n in plan.program.walk())
+        if now_s - known[1] < LASTS_S:  # the step before has ended
+            self._lasting.pop(key, None)
+        return key in self._lasting
+
+    def look(self, running: Sequence[Step], now_s: float) -> list[Step]:
+        """Returns the steps that ran at the look before, too.
+
+        Args:
+            running: The steps that run.
+            now_s: The time, in seconds.
+        """
+        known = {id(step): since for step, since in self._running}
+        self._running = [(step, known.get(id(step), now_s)) for step in running]
+        for step in [step for step, since in self._running if now_s - since >= LASTS_S]:
+            self._lasting[id(step.plan)] = step.plan
+            self._begun.setdefault(id(step.plan), (step.plan, -math.inf))
+        return [step for step in running if id(step) in known]
 
 
 class Tracing:
@@ -64,24 +126,16 @@ class Tracing:
         self._rows = HeatRows()
         #: By the numbers of the steps in memory, which are held with them.
         self._summaries: dict[int, tuple[TracedStep, StepSummary]] = {}
-        #: Plans by their numbers in memory: those that were run, and those whose steps last.
-        self._seen: dict[int, Plan] = {}
-        self._lasting: dict[int, Plan] = {}
-        #: The steps that ran at the look before.
-        self._running: list[Step] = []
+        self._durations = Durations()
 
     # -- a tracer of the session ----------------------------------------------------------------
 
     def wants(self, plan: Plan) -> bool:
         """Whether the step that begins is to be traced as a whole.
 
-        Not one that may last: nothing of it is told before its end. What loops has to be seen once.
+        Not one that may last: nothing of it is told before its end.
         """
-        if self._left <= 0 or id(plan) in self._lasting:
-            return False
-        is_known = id(plan) in self._seen
-        self._seen[id(plan)] = plan
-        return is_known or not any(isinstance(n, LoopNode) for n in plan.program.walk())
+        return self._left > 0 and not self._durations.may_last(plan, time.monotonic())
 
     def take(self, trace: StepTrace) -> None:
         """Takes the trace of a step; those that follow are run as if nobody had asked."""
@@ -92,15 +146,13 @@ class Tracing:
 
     def ask(self, session: Session, now_s: float) -> None:
         """Has the next step traced if one is due, and parts of those that last."""
-        before, self._running = self._running, session.gate.inside
-        lasting = [s for s in self._running if any(s is b for b in before)]
-        self._lasting.update((id(s.plan), s.plan) for s in lasting)
+        running = self._durations.look(session.gate.inside, now_s)
         if not self.steps_per_s or now_s < self._due_s:
             return
         self._due_s = now_s + max(1 / self.steps_per_s - _EARLY_S, self.cost_s / _SHARE)
         self._left, self._session = 1, session
         attach(session, self)
-        for step in lasting:
+        for step in running:
             if step.call.trace is None and step.call.elsewhere is None:
                 step.sample = Sample(step, self._recorder)
 
@@ -115,6 +167,10 @@ class Tracing:
         """Returns what operations took in the steps that were traced."""
         return measured(*self._recorder.totals())
 
+    def typical(self) -> tuple[tuple[TracedNode, ...], Totals, tuple[ProgramFigures, ...]]:
+        """Returns what operations take in a typical step; see `Recorder.typical`."""
+        return self._recorder.typical()
+
     @property
     def version(self) -> int:
         """Grows with everything that is traced."""
@@ -125,8 +181,11 @@ class Tracing:
         if not self.version and not self.steps_per_s:
             return None
         version = self.version
-        told = heat(*self._recorder.totals(), self._rows)
-        return TraceState(self.steps_per_s, version, version, self._steps(), told)
+        nodes, totals, programs = self.typical()
+        now_ns = self._recorder.now_ns
+        states = tuple([_program(one, now_ns) for one in programs[:PROGRAMS]])
+        told = heat(nodes, totals, [one.number for one in states], self._rows)
+        return TraceState(self.steps_per_s, version, version, self._steps(), states, told)
 
     def _steps(self) -> tuple[StepSummary, ...]:
         """Returns the newest steps that are kept; those that were told are not looked at again."""
@@ -166,17 +225,24 @@ def summary(step: TracedStep) -> StepSummary:
 
 
 class HeatRows:
-    """The rows of heat: which operations ran, by which nodes, in which phase.
+    """The rows of heat: which operations ran, by which nodes, in which phase, of which program.
 
     They stay the same from look to look, mostly, and are remembered.
     """
 
     def __init__(self) -> None:
         self._key: tuple[int, bytes] = 0, b""
-        self._found: tuple[Any, Any, Any] = (np.empty(0, np.int32),) * 3
+        self._found: Any = np.empty((4, 0), np.int32)
+        self._plans: Any = np.empty(0, np.int64)
 
-    def of(self, told: Sequence[TracedNode], ran: Any) -> tuple[Any, Any, Any]:
-        """Returns operations, nodes and phases as columns.
+    def plans(self, told: Sequence[TracedNode]) -> Any:
+        """Returns the number of each node's plan."""
+        if len(self._plans) != len(told):
+            self._plans = np.array([n.plan for n in told], np.int64)
+        return self._plans
+
+    def of(self, told: Sequence[TracedNode], ran: Any) -> Any:
+        """Returns operations, nodes, phases and programs as rows of an array.
 
         Args:
             told: The nodes; more may come, but those that have come stay.
@@ -185,34 +251,59 @@ class HeatRows:
         key = len(told), ran.tobytes()
         if key != self._key:
             rows = [
-                (op, i, _PHASES.index(told[i].phase))
+                (op, i, _PHASES.index(told[i].phase), told[i].plan)
                 for i in ran.tolist()
                 for op in told[i].operations
             ]
-            columns = np.array(rows, np.int32).reshape(-1, 3).T.copy()
-            self._key, self._found = key, (columns[0], columns[1], columns[2])
+            self._key = key
+            self._found = np.array(rows, np.int32).reshape(-1, 4).T.copy()
         return self._found
 
 
-def heat(told: Sequence[TracedNode], totals: Totals, rows: HeatRows | None = None) -> Table:
-    """Returns where the time went, a row per operation.
+def heat(
+    told: Sequence[TracedNode],
+    totals: Totals,
+    programs: Sequence[int],
+    rows: HeatRows | None = None,
+) -> Table:
+    """Returns where the time of a step went, a row per operation of a program.
 
     Args:
         told: The nodes.
-        totals: What they add up to.
+        totals: What they take in a step.
+        programs: The numbers of the plans whose nodes are told.
         rows: The rows of the look before.
     """
-    ids, nodes, phases = (rows or HeatRows()).of(told, np.flatnonzero(totals.count))
-    whole = max(1, int(totals.self_ns.sum()))
+    known = rows or HeatRows()
+    plans = known.plans(told)
+    ran = np.flatnonzero((totals.count > 0) & np.isin(plans, programs))
+    ids, nodes, phases, numbers = known.of(told, ran)
+    step_ns = np.bincount(plans, totals.self_ns, 1 + plans.max(initial=0))
     return Numbers({
         "id": ids,
+        "program": numbers,
         "node": nodes,
         "phase": phases,
-        "count": np.minimum(totals.count[nodes], 2**31 - 1).astype(np.int32),
+        "count": np.asarray(totals.count[nodes], np.float64),
         "self_us": totals.self_ns[nodes] / 1e3,
         "total_us": totals.total_ns[nodes] / 1e3,
-        "share": totals.self_ns[nodes] / whole,
+        "share": totals.self_ns[nodes] / np.maximum(1.0, step_ns[numbers]),
     })  # fmt: skip
+
+
+def heat_of(recording: Recording) -> tuple[tuple[ProgramState, ...], Table]:
+    """Returns the mean of all steps of a recording, as one program."""
+    steps = max(1, recording.traced_steps)
+    nodes = [replace(node, plan=0) for node in recording.nodes]
+    t = recording.totals
+    mean = Totals(t.count / steps, t.self_ns / steps, t.total_ns / steps)
+    state = ProgramState(0, "", "mean", recording.traced_steps, -1.0)
+    return (state,), heat(nodes, mean, [0])
+
+
+def _program(one: ProgramFigures, now_ns: int) -> ProgramState:
+    age_s = max(0.0, (now_ns - one.newest_ns) / 1e9)
+    return ProgramState(one.plan, one.name, one.basis, one.steps, age_s)
 
 
 def spans_of(recording: Recording, step: TracedStep | None, asked: AskSpans, version: int) -> Spans:
@@ -263,4 +354,15 @@ def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int
     )  # fmt: skip
 
 
-__all__ = ["MOST", "STEPS", "HeatRows", "Tracing", "heat", "spans_of", "summary"]
+__all__ = [
+    "LASTS_S",
+    "MOST",
+    "STEPS",
+    "Durations",
+    "HeatRows",
+    "Tracing",
+    "heat",
+    "heat_of",
+    "spans_of",
+    "summary",
+]

@@ -32,6 +32,7 @@ from flowscope.tracing.recording import (
     TracedStep,
     empty_memory,
 )
+from flowscope.tracing.typical import ProgramFigures, TypicalStep
 from flowscope.tracing.values import FetchedValues
 
 #: Steps whose readings need not be packed at once.
@@ -85,6 +86,7 @@ class Recorder:
         self._plans: dict[int, tuple[Plan, PlanNodes]] = {}
         #: Per node how often it ran and its own nanoseconds, of the steps that were looked at.
         self._totals: dict[int, Any] = {}
+        self._typical: dict[int, TypicalStep] = {}
         #: All nodes of these plans, and where the loops and branches around them are.
         self._traced: tuple[TracedNode, ...] = ()
         self._parents = np.empty(0, np.int64)
@@ -130,6 +132,7 @@ class Recorder:
             found = plan, PlanNodes(plan.program, len(self._plans), first)
             self._plans[id(plan)] = found
             self._totals[id(plan)] = np.zeros((2, len(found[1].nodes)), np.int64)
+            self._typical[id(plan)] = TypicalStep(plan)
         return found[1]
 
     def _decoded(self, trace: StepTrace, lanes: Lanes) -> StepSpans:
@@ -138,17 +141,56 @@ class Recorder:
     def _look(self, kept: _Kept, found: StepSpans) -> None:
         """Counts a step in, once."""
         if kept.split is None:
-            self._totals[id(kept.trace.plan)] += [found.count, found.self_ns]
+            trace = kept.trace
+            self._totals[id(trace.plan)] += [found.count, found.self_ns]
+            is_whole = not (trace.is_sample or trace.error)
+            typical = self._typical[id(trace.plan)]
+            typical.take(found.count, found.self_ns, is_whole, trace.done)
             kept.split = split(kept.trace, int(found.self_ns.sum()), kept.python)
             kept.spans = len(found.spans)
 
     def totals(self) -> tuple[tuple[TracedNode, ...], Totals]:
         """Returns the nodes and what they add up to, without their spans."""
         with self._lock:
-            for kept in self._kept:
-                if kept.split is None:
-                    self._look(kept, self._decoded(kept.trace, Lanes()))
+            self._look_at_all()
             return self._summed()
+
+    def _look_at_all(self) -> None:
+        for kept in self._kept:
+            if kept.split is None:
+                self._look(kept, self._decoded(kept.trace, Lanes()))
+
+    def typical(self) -> tuple[tuple[TracedNode, ...], Totals, tuple[ProgramFigures, ...]]:
+        """Returns the nodes, what each takes in a typical step of its plan, and of which steps.
+
+        Of plans that fetch the same, as those before and after an edit do, the newest is told. The
+        plans that took the most time stand first.
+        """
+        with self._lock:
+            self._look_at_all()
+            nodes, _ = self._summed()
+            whole = np.zeros((2, len(nodes)))
+            told: dict[str, ProgramFigures] = {}
+            by_age = sorted(self._plans, key=lambda key: self._typical[key].ended)
+            for key in by_age:
+                typical, plan = self._typical[key], self._plans[key][1]
+                if not typical.ended:  # a plan that was only asked about
+                    continue
+                basis, steps, rows = typical.figures()
+                whole[:, plan.first : plan.first + rows.shape[1]] = rows
+                newest_ns = typical.ended - self._origin
+                told[typical.name] = ProgramFigures(
+                    plan.plan, typical.name, basis, steps, newest_ns, int(rows[1].sum())
+                )
+            taken = {self._plans[k][1].plan: int(self._totals[k][1].sum()) for k in self._plans}
+            programs = sorted(told.values(), key=lambda one: -taken[one.plan])
+            total_ns = with_inner(whole[1], self._parents)
+            return nodes, Totals(whole[0], whole[1], total_ns), tuple(programs)
+
+    @property
+    def now_ns(self) -> int:
+        """The time, in nanoseconds since the recorder's origin."""
+        return clock() - self._origin
 
     def _summed(self) -> tuple[tuple[TracedNode, ...], Totals]:
         whole = np.concatenate([np.zeros((2, 0), np.int64), *self._totals.values()], 1)

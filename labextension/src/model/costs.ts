@@ -8,7 +8,7 @@ export type Grouping = (typeof GROUPINGS)[number];
 export const COST_COLUMNS = ["self", "total", "count", "bytes"] as const;
 export type CostColumn = (typeof COST_COLUMNS)[number];
 
-/** What one operation, or a group of them, costs in a step: means of all that were recorded. */
+/** What one operation, or a group of them, costs in a step. */
 export interface CostRow {
   /** Tells rows apart, also from time to time. */
   readonly key: string;
@@ -17,7 +17,7 @@ export interface CostRow {
   readonly detail: string;
   /** Of an operation its id; null for a group. */
   readonly op: number | null;
-  /** The part of all recorded time that is its own. */
+  /** The part of a step's time that is its own. */
   readonly share: number;
   readonly self_ns: number;
   /** Null for a group: what runs in another of the group would count twice. */
@@ -37,21 +37,17 @@ function mainOp(ops: readonly number[], nodes: GraphModel["nodes"]): Node | unde
 }
 
 /** Rows in the order of a column, the greatest first. `filter` is sought in names, types and lines. */
-export function costRows(model: GraphModel, heat: Heat, steps: number, grouping: Grouping, by: CostColumn, filter: string): CostRow[] {
+export function costRows(model: GraphModel, heat: Heat, grouping: Grouping, by: CostColumn, filter: string): CostRow[] {
   const sought = filter.trim().toLowerCase();
   const groups = new Map<string, CostRow & { readonly size: number }>();
   const rows: CostRow[] = [];
-  const per = 1 / Math.max(1, steps);
   heat.ops.forEach((ops, i) => {
     const node = mainOp(ops, model.nodes);
     if (!node) return;
     const phase = heat.phase[i] ?? "";
     if (sought !== "" && ![node.name, node.type, lineText(node), node.placed ?? "", phase].some((text) => text.toLowerCase().includes(sought))) return;
-    const count = (heat.count[i] ?? 0) * per;
-    const cost = {
-      share: heat.time[i] ?? 0, self_ns: (heat.self_ns[i] ?? 0) * per, total_ns: (heat.total_ns[i] ?? 0) * per, count,
-      bytes: (heat.bytes[i] ?? 0) * count,
-    };
+    const count = heat.count[i] ?? 0;
+    const cost = { share: heat.time[i] ?? 0, self_ns: heat.self_ns[i] ?? 0, total_ns: heat.total_ns[i] ?? 0, count, bytes: (heat.bytes[i] ?? 0) * count };
     if (grouping === "op") return void rows.push({ key: `o${node.id}`, name: node.name, detail: node.type, op: node.id, ...cost });
     const key = keyOf(node, phase, grouping);
     const known = groups.get(key);

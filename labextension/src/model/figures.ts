@@ -1,5 +1,5 @@
 /** Numbers and types as people read them: three significant digits, units, grouped digits. */
-import type { Output } from "../wire/messages.js";
+import type { ProgramState, Output } from "../wire/messages.js";
 
 const GROUP = "\u00a0";
 
@@ -65,4 +65,22 @@ export function shareText(share: number): string {
   if (percent === 0) return `0${GROUP}%`;
   if (percent < 0.1) return `<${GROUP}0.1${GROUP}%`;
   return `${percent < 9.95 ? Number(percent.toFixed(1)) : Math.round(percent)}${GROUP}%`;
+}
+
+/** "just now", "12 s old", "3 min old"; "" for what has no age. */
+export function ageText(age_s: number): string {
+  if (age_s < 0) return "";
+  if (age_s < 2) return "just now";
+  const [size, unit] = age_s < 120 ? [1, "s"] : age_s < 7200 ? [60, "min"] : [3600, "h"];
+  return `${Math.floor(age_s / size)}${GROUP}${unit} old`;
+}
+
+/** What figures of a program were made of: "median of 12 steps of train, 3 s old, without the first". */
+export function basisText({ basis, steps, name }: ProgramState, age_s: number): string {
+  const of = name === "" ? "" : ` of ${name}`;
+  const made = {
+    median: `median of ${plural(steps, "step")}${of}`, first: `the first recorded step${of}`,
+    parts: `${plural(steps, "part")} of long or failed steps${of}`, mean: `mean of ${plural(steps, "step")}${of}`,
+  }[basis];
+  return [made, ageText(age_s), basis === "median" ? "without the first" : ""].filter((part) => part !== "").join(", ");
 }

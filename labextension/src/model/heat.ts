@@ -10,17 +10,17 @@ import type { Scope } from "./scopes.js";
 export const HEATS = ["off", "time", "memory", "device"] as const;
 export type HeatKind = (typeof HEATS)[number];
 
-/** What the nodes of all recorded steps cost; each is made of one or more operations. */
+/** What the nodes cost in one step of a program; each is made of one or more operations. */
 export interface Heat {
   /** Ids of the operations that each node was made of: its own, then others, and the loops and branches that it runs in. */
   readonly ops: readonly (readonly number[])[];
-  /** How often each ran. */
+  /** How often each runs in a step. */
   readonly count: ArrayLike<number>;
   readonly self_ns: ArrayLike<number>;
   /** With what ran inside of it: a loop's iterations. */
   readonly total_ns: ArrayLike<number>;
   readonly phase: readonly string[];
-  /** Its own part of all recorded time, and of the bytes that all nodes make. */
+  /** Its own part of the time of a step, and of the bytes that all nodes make. */
   readonly time: ArrayLike<number>;
   readonly memory: ArrayLike<number>;
   /** Bytes of what it makes each time, where its shape is known. */
@@ -29,14 +29,16 @@ export interface Heat {
 
 const PHASES = ["forward", "gradient", "update"] as const;
 
-/** The kernel's rows, one per operation, as nodes. `ours` gives the views' numbers of operations. */
-export function heatOf(table: Table, nodes: GraphModel["nodes"], ours: (id: number) => number): Heat {
+/** A program's rows as nodes: the kernel tells one per operation. `ours` gives the views' numbers of operations. */
+export function heatOf(table: Table, program: number, nodes: GraphModel["nodes"], ours: (id: number) => number): Heat {
+  const programs = column(table, "program");
   const [id, node, phase, count, self_us, total_us, share] =
     ["id", "node", "phase", "count", "self_us", "total_us", "share"].map((name) => column(table, name));
   const index = new Map<number, number>();
   const ops: number[][] = [];
   const rows: number[] = [];
   for (let row = 0; row < table.rows; row++) {
+    if (programs[row] !== program) continue;
     const key = node?.[row] ?? -1;
     const known = index.get(key);
     const op = ours(id?.[row] ?? -1);

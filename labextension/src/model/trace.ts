@@ -1,5 +1,5 @@
 /** What was recorded of the graph's steps, as far as the kernel has told it: for timeline, table, heat and lines. */
-import type { Spans as ToldSpans, TraceState } from "../wire/messages.js";
+import type { ProgramState, Spans as ToldSpans, TraceState } from "../wire/messages.js";
 import type { GraphModel } from "./graph.js";
 import { heatOf, type Heat } from "./heat.js";
 import { recordingOf, stepOf, type RecordedStep, type Recording } from "./recording.js";
@@ -12,6 +12,9 @@ export class TraceModel {
   #state: TraceState | null = null;
   #steps: readonly RecordedStep[] = [];
   #heat: Heat | null = null;
+  /** The name of the program that was chosen; null for the one that takes the most time. */
+  #chosen: string | null = null;
+  #toldAt_ms = 0;
   #recording: Recording | null = null;
   #awaited = 0;
 
@@ -29,9 +32,33 @@ export class TraceModel {
     return this.#steps;
   }
 
-  /** What the nodes of all recorded steps cost; null where none was recorded. */
+  /** What the nodes cost in a step of the program that is shown; null where none was recorded. */
   get heat(): Heat | null {
     return this.#heat;
+  }
+
+  /** The programs whose steps were recorded, those that took the most time first. */
+  get programs(): readonly ProgramState[] {
+    return this.#state?.programs ?? [];
+  }
+
+  /** The program whose figures are shown: the chosen one, else the first. */
+  get program(): ProgramState | null {
+    return this.programs.find(({ name }) => name === this.#chosen) ?? this.programs[0] ?? null;
+  }
+
+  /** How old the figures of the program that is shown are, in seconds; -1 in a recording. */
+  ageAt(now_ms: number): number {
+    const age_s = this.program?.age_s ?? -1;
+    return age_s < 0 ? -1 : age_s + Math.max(0, now_ms - this.#toldAt_ms) / 1e3;
+  }
+
+  /** Shows the figures of another program, by its name. */
+  choose(name: string): void {
+    if (name === this.program?.name) return;
+    this.#chosen = name;
+    this.#setHeat();
+    this.changed.emit("state");
   }
 
   /** Steps that were recorded so far. */
@@ -49,14 +76,21 @@ export class TraceModel {
     return (this.#state?.steps_per_s ?? 0) > 0;
   }
 
-  /** Takes what a message tells; what a snapshot does not tell is gone. */
-  takeState(state: TraceState | null): void {
+  /** Takes what a message tells at a time; what a snapshot does not tell is gone. */
+  takeState(state: TraceState | null, now_ms: number): void {
     this.#state = state;
+    this.#toldAt_ms = now_ms;
     this.#steps = state?.steps.map(stepOf) ?? [];
-    this.#heat = state && state.heat.rows > 0 ? heatOf(state.heat, this.#model.nodes, (id) => this.#model.ownId(id)) : null;
+    this.#setHeat();
     if (!state) this.#recording = null;
     this.changed.emit("state");
     if (!state) this.changed.emit("spans");
+  }
+
+  #setHeat(): void {
+    const { heat } = this.#state ?? {};
+    const { program } = this;
+    this.#heat = heat && program && heat.rows > 0 ? heatOf(heat, program.number, this.#model.nodes, (id) => this.#model.ownId(id)) : null;
   }
 
   /** Returns the number of a new question: only the answer to the latest one counts. */

@@ -8,6 +8,7 @@ import { rampColor } from "../render/ramp.js";
 import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
+import { ProgramChoice } from "./program_choice.js";
 import { RowTable } from "./row_table.js";
 
 /** While steps are recorded the table follows so often. */
@@ -41,7 +42,7 @@ class CostsPanel {
     this.#scroll = make("div", { class: "fs-rows-scroll" }, table);
     this.element = make(
       "section", { class: "fs-costs fs-rows", "aria-label": "Operations by cost", "data-testid": "fs-costs" },
-      make("div", { class: "fs-timeline-bar" }, this.#grouping, this.#filter, this.#note), this.#empty, this.#scroll,
+      make("div", { class: "fs-timeline-bar" }, this.#grouping, this.#filter, new ProgramChoice(view).element, this.#note), this.#empty, this.#scroll,
     );
     this.#grouping.addEventListener("change", () => this.#refresh(), { signal: until });
     this.#filter.addEventListener("input", () => this.#refresh(), { signal: until });
@@ -82,9 +83,9 @@ class CostsPanel {
     this.#scroll.hidden = heat === null;
     setText(this.#empty, trace.isRecording ? "Recording. Run a step: what its operations cost is listed here."
       : session.isLive ? "Nothing is recorded yet. Press R, or the round button, to record steps while they run." : "Nothing was recorded of this graph.");
-    this.#rows.setRows(heat ? costRows(model, heat, trace.traced, this.#grouping.value as Grouping, this.#by, this.#filter.value) : []);
+    this.#rows.setRows(heat ? costRows(model, heat, this.#grouping.value as Grouping, this.#by, this.#filter.value) : []);
     for (const [by, cell] of this.#heads) cell.setAttribute("aria-sort", by === this.#by ? "descending" : "none");
-    setText(this.#note, heat ? `${plural(this.#rows.rows.length, "row")}; a step, mean of ${plural(trace.traced, "step")}` : "");
+    setText(this.#note, heat ? plural(this.#rows.rows.length, "row") : "");
   }
 
   #rowElement(row: CostRow): HTMLElement {

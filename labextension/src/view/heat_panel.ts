@@ -1,6 +1,6 @@
 /** Shares of a step on the boxes of the graph: a switch and a legend above the stage, and the bars that the stage draws. */
 import { HeatBoxes, HEATS, untakenBoxes, type Heat, type HeatKind } from "../model/heat.js";
-import { plural, shareText } from "../model/figures.js";
+import { shareText } from "../model/figures.js";
 import { opBox, type BoxId } from "../model/ids.js";
 import { shortName } from "../model/scopes.js";
 import { heatMarks } from "../render/heat.js";
@@ -8,6 +8,7 @@ import { rampColor } from "../render/ramp.js";
 import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
+import { ProgramChoice } from "./program_choice.js";
 
 const WORDS: Readonly<Record<HeatKind, string>> = { off: "nothing", time: "share of time", memory: "share of bytes made", device: "device" };
 const STOPS = [0, 0.04, 0.16, 0.36, 0.64, 1] as const;
@@ -20,6 +21,7 @@ class HeatPanel {
   readonly #note = make("span", { class: "fs-note", "data-testid": "fs-heat-note" });
   /** Leads to the operation with the greatest share. */
   readonly #most = make("button", { type: "button", class: "fs-link", "data-testid": "fs-hottest", ...OWN_KEYS });
+  readonly #program: ProgramChoice;
   #hottest: BoxId | null = null;
   #boxes: HeatBoxes | null = null;
   #ops: Heat["ops"] | null = null;
@@ -29,7 +31,8 @@ class HeatPanel {
   constructor(view: ViewContext) {
     this.#view = view;
     const { store, trace, model, until, root, shown } = view;
-    this.element = make("div", { class: "fs-heat" }, make("label", {}, "boxes show: ", this.#choice), this.#scale, this.#most, this.#note);
+    this.#program = new ProgramChoice(view);
+    this.element = make("div", { class: "fs-heat" }, make("label", {}, "boxes show: ", this.#choice), this.#scale, this.#most, this.#program.element, this.#note);
     this.#most.addEventListener("click", () => this.#hottest !== null && view.navigation.goNear(this.#hottest), { signal: until });
     this.#choice.addEventListener("change", () => {
       store.setHeat(HEATS.find((heat) => heat === this.#choice.value) ?? "off", root);
@@ -52,7 +55,7 @@ class HeatPanel {
     const isShare = kind === "time" || kind === "memory";
     if (!isShare || !heat) {
       setText(this.#note, !isShare ? "" : trace.isRecording ? "recording: run a step" : "nothing is recorded: press R");
-      this.#scale.hidden = this.#most.hidden = true;
+      this.#scale.hidden = this.#most.hidden = this.#program.element.hidden = true;
       stage.element.dataset.heat = "";
       return kind === "device" ? undefined : stage.setOverlay(null);
     }
@@ -60,7 +63,8 @@ class HeatPanel {
     this.#boxes?.take(kind === "time" ? heat.time : heat.memory);
     this.#showScale();
     this.#showMost(heat, kind === "time" ? heat.time : heat.memory);
-    setText(this.#note, `mean of ${plural(trace.traced, "step")}`);
+    this.#program.update();
+    setText(this.#note, "");
     const { graph } = navigation;
     const [boxes, untaken] = [this.#boxes, this.#untaken];
     stage.element.dataset.heat = kind;

@@ -60,7 +60,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   function* takeUp(message: Snapshot | Delta, ack: Ack, buffers: readonly Buffer[]): Sliced<void> {
     const told = yield* unpack(message, buffers);
     yield* told.kind === "snapshot" ? app.model.takeSnapshot(told) : app.model.takeDelta(told);
-    if (told.kind === "snapshot" || told.trace) app.trace.takeState(told.trace ?? null);
+    if (told.kind === "snapshot" || told.trace) app.trace.takeState(told.trace ?? null, performance.now());
     // It is taken when it is drawn: a page that is not seen draws nothing, and is sent nothing more.
     requestAnimationFrame(() => !life.signal.aborted && model.send(ack));
   }

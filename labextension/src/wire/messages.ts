@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 9;
+export const PROTOCOL = 10;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -762,12 +762,22 @@ export interface StepSummary {
   readonly is_whole: boolean;
 }
 
+/** What the figures of a program - what one call of `run` asks for - were made of. */
+export interface ProgramState {
+  readonly number: number;
+  readonly name: string;
+  readonly basis: "median" | "first" | "parts" | "mean";
+  readonly steps: number;
+  readonly age_s: number;
+}
+
 /** What is traced, and where the time of the traced steps went. */
 export interface TraceState {
   readonly steps_per_s: number;
   readonly version: number;
   readonly traced_steps: number;
   readonly steps: readonly StepSummary[];
+  readonly programs: readonly ProgramState[];
   readonly heat: Table;
 }
 
