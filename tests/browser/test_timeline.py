@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import statistics
 from collections.abc import Callable
@@ -21,8 +22,8 @@ SLOW = "slow/product"
 
 
 @pytest.fixture
-def step(graph: Any) -> Callable[[], None]:
-    """Runs a step of a model in which one product takes nearly all the time."""
+def run(graph: Any) -> Callable[[Any], None]:
+    """Runs a step of a model in which one product takes nearly all the time, or a part of it."""
     x = fs.placeholder(fs.float32, [None, 32], name="x")
     h = fs.layers.dense(x, 32, fs.nn.relu, name="hidden")
     with fs.name_scope("slow"):
@@ -32,12 +33,18 @@ def step(graph: Any) -> Callable[[], None]:
         z = fs.cond(
             fs.reduce_sum(x) > 0.0, lambda: fs.reduce_sum(fs.exp(h)), lambda: fs.reduce_sum(h)
         )
-        total = z + y
+        fs.add(z, y, name="total")
     session = fs.Session()
     session.run(fs.global_variables_initializer())
     feed = {x: np.ones((4, 32), np.float32)}
-    session.run(total, feed)
-    return lambda: session.run(total, feed)
+    session.run("head/total:0", feed)
+    return lambda fetch: session.run(fetch, feed)
+
+
+@pytest.fixture
+def step(run: Callable[[Any], None]) -> Callable[[], None]:
+    """Runs a whole step of the model."""
+    return lambda: run("head/total:0")
 
 
 @pytest.fixture
@@ -113,6 +120,24 @@ def test_heat_table_and_timeline_name_the_same_slow_operation(
         re.compile("^product")
     )
     assert isinstance(host.chosen["step"], int), "what is looked at stays though steps come"
+
+
+def test_programs_are_apart_and_figures_say_of_which_steps_they_are(
+    open_host: Callable[..., LiveHost], page: Page, run: Callable[[Any], None]
+) -> None:
+    host = open_host()
+    steps = itertools.cycle(["head/total:0", "hidden/Relu:0", "hidden/Relu:0"])
+    record(host, page, lambda: run(next(steps)), 24)
+    basis = page.get_by_test_id("fs-basis").first
+    expect(basis).to_have_text(re.compile(r"^median of \d+\ssteps? of total, .*without the first$"))
+    before = basis.inner_text()
+    expect(page.get_by_test_id("fs-hottest")).to_contain_text("product")
+    page.get_by_label("Figures of").first.select_option("Relu")
+    expect(page.get_by_test_id("fs-hottest")).not_to_contain_text("product")
+    expect(basis).to_contain_text("of Relu")
+    page.get_by_label("Figures of").first.select_option(index=0)
+    expect(basis).to_contain_text(re.compile(r"\d+\ss old"), timeout=10_000)
+    assert basis.inner_text() != before, "figures grow old as long as no step is recorded"
 
 
 def test_by_keys_alone_with_speech_and_at_600_px(

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.live.sampling import GONE_S, LASTS_S, Schedule
 from flowscope.live.tables import columns_of
-from flowscope.live.traces import LASTS_S, Durations, Tracing
+from flowscope.live.traces import Tracing
 from flowscope.runtime.tracers import attach, detach
 from flowscope.tracing import typical
 from flowscope.tracing.recorder import Recorder
@@ -131,24 +132,52 @@ class RunningStep:
 
 
 @pytest.mark.parametrize(
-    ("taken_s", "may_last"),
-    [(0.01, False), (LASTS_S / 2, False), (2 * LASTS_S, True), (3600.0, True)],
+    ("taken_s", "lasts"),
+    [(0.01, False), (LASTS_S / 2, False), (2 * LASTS_S, True), (GONE_S / 2, True)],
 )
-def test_a_plan_lasts_while_its_steps_do(taken_s: float, may_last: bool) -> None:
-    durations, plan, now_s = Durations(), plan_of("y"), 100.0
-    for _ in range(3):
+def test_a_plan_lasts_while_its_steps_do(taken_s: float, lasts: bool) -> None:
+    schedule, plan, now_s = Schedule(), plan_of("y"), 100.0
+    schedule.look([], [], now_s)
+    for number in range(3):
         step: Any = RunningStep(plan)
-        durations.may_last(plan, now_s)
+        wanted = schedule.wants(plan, now_s, 0.0)
+        assert wanted is (number == 0 or not lasts)
         looks = np.linspace(0.0, taken_s * 0.999, 5)
-        seen = [durations.look([step], now_s + look) for look in looks]
+        seen = [schedule.look([step], [], now_s + look) for look in looks]
         assert seen[0] == [] and all(found == [step] for found in seen[1:])
         now_s += taken_s
-        durations.look([], now_s)
-        assert durations.may_last(plan, now_s) is may_last
-    for _ in range(3):  # and quick ones follow
-        durations.may_last(plan, now_s)
-        now_s += 0.001
-    assert not durations.may_last(plan, now_s)
+        schedule.look([], [], now_s)
+    wanted = [schedule.wants(plan, now_s + step / 1000, 0.0) for step in range(3)]
+    assert wanted[1:] == [True, True]
+
+
+def test_a_rare_program_is_not_starved() -> None:
+    """A step that evaluates after each thousand that train; looks come between."""
+    schedule, train, test = Schedule(), plan_of("train"), plan_of("test")
+    traced = {id(train): 0, id(test): 0}
+    for step in range(40_000):
+        now_s = step / 1000  # the clock of looks and steps
+        plan = test if step % 1000 == 530 else train
+        if step % 125 == 0:  # a plan that was made is seen at the next look
+            schedule.look([], [test] if step == 625 else [train], now_s)
+        if schedule.is_any_due():
+            traced[id(plan)] += schedule.wants(plan, now_s, 0.1)
+    assert traced[id(test)] == 39
+    assert traced[id(train)] >= 150
+
+
+def test_what_has_gone_is_not_waited_for() -> None:
+    schedule, once, often = Schedule(), plan_of("once"), plan_of("often")
+    schedule.look([], [], 0.0)
+    assert schedule.wants(once, 0.0, 0.1)
+    schedule.look([], [once], 1.0)
+    asked = 0
+    for look in range(1, 1000):
+        schedule.look([], [], 1.0 + look / 8)
+        asked += schedule.is_any_due()
+        schedule.wants(often, 1.0 + look / 8, 0.1)
+    assert asked >= 990, "one of them is due at nearly each look"
+    assert schedule.wants(often, 200.0, 0.1) is False and schedule.is_any_due() is False
 
 
 def shares(nodes: Any, self_ns: Any, count: Any, plan: int) -> dict[str, float]:

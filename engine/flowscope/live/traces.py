@@ -6,9 +6,7 @@ pays nothing. All views of a graph share what was traced.
 
 from __future__ import annotations
 
-import math
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.debug.explain import Measured, measured
+from flowscope.live.sampling import Schedule
 from flowscope.live.schema import (
     AskSpans,
     ProgramState,
@@ -29,10 +28,8 @@ from flowscope.live.schema import (
 )
 from flowscope.live.tables import Numbers
 from flowscope.plan.plan import Plan
-from flowscope.plan.structured import LoopNode
 from flowscope.runtime.samples import Sample
 from flowscope.runtime.session import Session
-from flowscope.runtime.step import Step
 from flowscope.runtime.step_trace import StepTrace
 from flowscope.runtime.tracers import attach, detach
 from flowscope.tracing.recorder import Recorder
@@ -46,65 +43,11 @@ MOST = 1 << 17
 STEPS = 200
 #: Programs whose figures are told, at most.
 PROGRAMS = 8
-#: A plan whose steps take so many seconds is not traced as a whole; its steps are sampled.
-LASTS_S = 1.0
-#: Plans whose steps are watched for that.
-_PLANS = 64
 #: So much earlier than it is due a step may be traced: looks come at regular times.
 _EARLY_S = 0.05
 #: The share of a core that telling of steps may take.
 _SHARE = 0.02
 _PHASES = ("forward", "gradient", "update")
-
-
-class Durations:
-    """Tells which plans have steps that last, from what is seen of them now and then.
-
-    A plan is presumed to last while the newest of its steps that was seen has: one slow step - the
-    first, or one that was paused - says nothing of those that follow it. A step is seen where it
-    begins, as long as somebody asks, and at looks.
-    """
-
-    def __init__(self) -> None:
-        #: By the numbers of plans in memory: the plan, and when a step of it was seen to begin.
-        self._begun: OrderedDict[int, tuple[Plan, float]] = OrderedDict()
-        self._lasting: dict[int, Plan] = {}
-        #: The steps that ran at the look before, and when each was seen first.
-        self._running: list[tuple[Step, float]] = []
-
-    def may_last(self, plan: Plan, now_s: float) -> bool:
-        """Whether a step of a plan that begins may last.
-
-        Args:
-            plan: The plan.
-            now_s: The time, in seconds.
-        """
-        key = id(plan)
-        known = self._begun.get(key)
-        self._begun[key] = plan, now_s
-        self._begun.move_to_end(key)
-        while len(self._begun) > _PLANS:
-            forgotten, _ = self._begun.popitem(last=False)
-            self._lasting.pop(forgotten, None)
-        if known is None:  # what loops has to be seen once
-            return any(isinstance(n, LoopNode) for n in plan.program.walk())
-        if now_s - known[1] < LASTS_S:  # the step before has ended
-            self._lasting.pop(key, None)
-        return key in self._lasting
-
-    def look(self, running: Sequence[Step], now_s: float) -> list[Step]:
-        """Returns the steps that ran at the look before, too.
-
-        Args:
-            running: The steps that run.
-            now_s: The time, in seconds.
-        """
-        known = {id(step): since for step, since in self._running}
-        self._running = [(step, known.get(id(step), now_s)) for step in running]
-        for step in [step for step, since in self._running if now_s - since >= LASTS_S]:
-            self._lasting[id(step.plan)] = step.plan
-            self._begun.setdefault(id(step.plan), (step.plan, -math.inf))
-        return [step for step in running if id(step) in known]
 
 
 class Tracing:
@@ -120,13 +63,13 @@ class Tracing:
         self.steps_per_s = 0.0
         self._recorder = Recorder(MOST)
         self.cost_s = 0.0
-        self._due_s = 0.0
-        self._left = 0
+        self._sample_due_s = 0.0
+        self._plans_made = 0
         self._session: Session | None = None
         self._rows = HeatRows()
         #: By the numbers of the steps in memory, which are held with them.
         self._summaries: dict[int, tuple[TracedStep, StepSummary]] = {}
-        self._durations = Durations()
+        self._schedule = Schedule()
 
     # -- a tracer of the session ----------------------------------------------------------------
 
@@ -135,30 +78,53 @@ class Tracing:
 
         Not one that may last: nothing of it is told before its end.
         """
-        return self._left > 0 and not self._durations.may_last(plan, time.monotonic())
+        if not self.steps_per_s:
+            return False
+        is_wanted = self._schedule.wants(plan, time.monotonic(), self._interval_s)
+        if not is_wanted:
+            self._rest()
+        return is_wanted
+
+    @property
+    def _interval_s(self) -> float:
+        return max(1 / self.steps_per_s - _EARLY_S, self.cost_s / _SHARE)
+
+    def _rest(self) -> None:
+        """Has the steps that follow run as if nobody had asked, where no plan is due."""
+        if self._session is not None and not self._schedule.is_any_due():
+            detach(self._session, self)
 
     def take(self, trace: StepTrace) -> None:
-        """Takes the trace of a step; those that follow are run as if nobody had asked."""
-        self._left -= 1
-        if self._left <= 0 and self._session is not None:
-            detach(self._session, self)
+        """Takes the trace of a step."""
+        self._rest()
         self._recorder.take(trace)
 
     def ask(self, session: Session, now_s: float) -> None:
-        """Has the next step traced if one is due, and parts of those that last."""
-        running = self._durations.look(session.gate.inside, now_s)
-        if not self.steps_per_s or now_s < self._due_s:
+        """Has the next step of each plan traced that is due, and parts of steps that last."""
+        running = self._schedule.look(session.gate.inside, self._seen_plans(session), now_s)
+        if not self.steps_per_s:
             return
-        self._due_s = now_s + max(1 / self.steps_per_s - _EARLY_S, self.cost_s / _SHARE)
-        self._left, self._session = 1, session
-        attach(session, self)
+        if self._session is not session or self._schedule.is_any_due():
+            self._session = session
+            attach(session, self)
+        if now_s < self._sample_due_s:
+            return
+        self._sample_due_s = now_s + self._interval_s
         for step in running:
             if step.call.trace is None and step.call.elsewhere is None:
                 step.sample = Sample(step, self._recorder)
 
+    def _seen_plans(self, session: Session) -> list[Plan]:
+        """Returns the plan that ran last, and those that were made since the look before."""
+        calls = session.planner.calls
+        if session is self._session and calls.misses == self._plans_made:
+            return [] if session.latest_plan is None else [session.latest_plan]
+        self._plans_made = calls.misses
+        return [call.plan for call in calls.all()]
+
     def end(self, session: Session) -> None:
         """Has no more steps traced."""
-        self.steps_per_s, self._left = 0.0, 0
+        self.steps_per_s, self._session = 0.0, None
         detach(session, self)
 
     # -- what is told ---------------------------------------------------------------------------
@@ -355,10 +321,8 @@ def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int
 
 
 __all__ = [
-    "LASTS_S",
     "MOST",
     "STEPS",
-    "Durations",
     "HeatRows",
     "Tracing",
     "heat",
