@@ -54,6 +54,7 @@ ALLOWED = {
     "control.loop.loop_gradients": REGISTRY,
     "cluster.transport.switch_interval.ShortSwitches._lock": INTERPRETER,
     "graph.current_step.steps_of_threads": "a thread works for one step, of whichever engine",
+    "graph.current_step._thread_owners": "in a forked process the threads of all engines are gone",
     "graph.default._Base.graph": "the default graph below all threads' stacks, as in TensorFlow",
     "graph.default._Base.session": "the interactive session, which is the process's default one",
     "graph.default._graph": "a stack of the thread's own",

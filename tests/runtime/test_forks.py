@@ -102,7 +102,7 @@ def test_one_core_has_no_helpers():
     pool._cores = 1
     fork = pool.tasks().fork(threading.get_ident)
     assert fork.join() == threading.get_ident()
-    assert pool._started == 0
+    assert not pool._threads
 
 
 def test_the_first_error_in_program_order_is_told(all_large, pools):

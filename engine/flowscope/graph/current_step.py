@@ -4,10 +4,17 @@ A thread works for one step at a time, the innermost where one runs inside of an
 have several threads, and each of them is noted here while it works for the step. The runtime does
 that. A dict by thread is read and written in half the time of a context variable, and a step of one
 operation notices.
+
+In a forked process the threads of its parent do not run. What is noted of them here is forgotten
+there, and whoever has threads forgets them, before any code of the child runs. A test when work is
+handed out would come too late: two threads of the child might both find that the threads are gone,
+and each would take away what the other has just started.
 """
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
@@ -61,4 +68,36 @@ def working_for(step: Any) -> Iterator[None]:
         del steps_of_threads[me]
 
 
-__all__ = ["CurrentStep", "current_step", "current_thread", "steps_of_threads", "working_for"]
+class ThreadOwner(Protocol):
+    """Has threads of its own."""
+
+    def forget_threads(self) -> None:
+        """Becomes as new: the threads that it has started do not run in this process."""
+
+
+_thread_owners: weakref.WeakSet[ThreadOwner] = weakref.WeakSet()
+
+
+def forget_when_forked(owner: ThreadOwner) -> None:
+    """Has an owner of threads forget them in processes that are forked from this one."""
+    _thread_owners.add(owner)
+
+
+def _forget_threads() -> None:
+    for thread in [t for t in steps_of_threads if t != get_ident()]:
+        del steps_of_threads[thread]
+    for owner in list(_thread_owners):
+        owner.forget_threads()
+
+
+if hasattr(os, "register_at_fork"):  # where processes can be forked
+    os.register_at_fork(after_in_child=_forget_threads)
+
+__all__ = [
+    "CurrentStep",
+    "current_step",
+    "current_thread",
+    "forget_when_forked",
+    "steps_of_threads",
+    "working_for",
+]

@@ -3,6 +3,12 @@
 Who comes first runs a part: a thread of the pool, or the step itself where it needs the results.
 So the step waits only for a thread that is in the middle of its part, never for one that has not
 begun: beside busy processes it goes on alone.
+
+Two locks of each `Fork` say who does what. One thread gets the claim, for nobody gives it back: it
+alone runs the part, or lets it never run. `_done` is held from the beginning until no thread of the
+pool is in the part or will be: whoever gets the claim frees it, a thread of the pool only after it
+has let go of the function and its arguments. So a step that has passed `_done` waits for nobody,
+shares the arguments with nobody, and reads a result that is whole.
 """
 
 from __future__ import annotations
@@ -39,7 +45,7 @@ class Fork:
         self._step = current_step()
         #: Whoever gets it runs the part; nobody gives it back.
         self._claim = threading.Lock()
-        #: Held until a thread of the pool has run it.
+        #: Held while a thread of the pool runs it or may come to do so.
         self._done = threading.Lock()
         self._done.acquire()
         self._result: Any = None
@@ -70,13 +76,14 @@ class Fork:
 
     def join(self) -> Any:
         """Returns its results, or raises what it has raised."""
-        function, arguments = self._function, self._arguments
         if self._claim.acquire(blocking=False):
+            function, arguments = self._function, self._arguments
             assert function is not None
             self._forget()
+            self._done.release()
             return function(*arguments)
-        del function, arguments
-        self._done.acquire()
+        with self._done:
+            pass
         if self._error is not None:
             raise self._error
         result, self._result = self._result, None
@@ -86,8 +93,9 @@ class Fork:
         """Waits for it if it has begun; else it never does."""
         if self._claim.acquire(blocking=False):
             self._forget()
-        elif self._function is not None:
-            self._done.acquire()
+            self._done.release()
+        with self._done:
+            pass
         self._result = self._error = None
 
     def _forget(self) -> None:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flowscope.graph.current_step import current_step, working_for
+from flowscope.graph.current_step import current_step, forget_when_forked, working_for
 
 if TYPE_CHECKING:
     from flowscope.runtime.gate import Gate
@@ -127,6 +127,11 @@ class HostThreads:
     def __init__(self) -> None:
         #: Those that wait for a call; a thread serves any session.
         self.idle: list[_Worker] = []
+        forget_when_forked(self)
+
+    def forget_threads(self) -> None:
+        """Has no threads: they are started when there is a call."""
+        self.idle = []
 
     def run(self, call: Runnable) -> None:
         """Has a thread run a call."""

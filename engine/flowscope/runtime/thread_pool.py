@@ -2,20 +2,23 @@
 
 Who shares a kernel takes parts of it as well, and waits for nobody but those that are in the middle
 of a part: a thread that comes late, because the processor is busy, finds nothing left to do.
+
+Why every part is computed exactly once stands at `_Task`, and why a section is at `Fork`. Tasks
+are handed over in a queue of the standard library: each is taken out as often as it was put in.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.graph.current_step import current_step, working_for
+from flowscope.graph.current_step import current_step, forget_when_forked, working_for
 from flowscope.runtime.cores import available_cores
 from flowscope.runtime.forks import Fork, Tasks
 from flowscope.runtime.matrix_products import MatrixProducts
@@ -28,7 +31,7 @@ _MOST = 4
 
 
 class ThreadPool:
-    """Threads that wait for work; they are started when there is some.
+    """Threads that wait for work; they are started when there is some, and end with the pool.
 
     Attributes:
         size: How many threads work on one kernel at the most, with the one that shares it.
@@ -42,13 +45,14 @@ class ThreadPool:
         self._cores = available_cores()
         self.size = min(self._cores, _MOST) if size is None else size
         self.products = MatrixProducts()
-        self._forget_threads()
+        self.forget_threads()
+        forget_when_forked(self)
 
-    def _forget_threads(self) -> None:
-        self._started = 0
-        self._process = os.getpid()
+    def forget_threads(self) -> None:
+        """Has no threads: they are started when there is work."""
+        self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        self._tasks: SimpleQueue[_Task | Fork] | None = None
+        self._tasks: SimpleQueue[_Task | Fork | None] | None = None
 
     def limit(self, size: int) -> None:
         """Lets at most so many threads work on one kernel."""
@@ -68,21 +72,14 @@ class ThreadPool:
         Raises:
             BaseException: what one of the calls has raised; not all of them may have been made.
         """
-        if self._process != os.getpid():
-            self._forget_threads()  # a forked process has none
         helpers = min(self.size, count) - 1
-        if helpers > self._started:
+        if helpers > len(self._threads):
             self._start(helpers)
         task = _Task(count, run)
         for _ in range(helpers):
             assert self._tasks is not None
             self._tasks.put(task)
-        try:
-            task.work()
-        finally:
-            task.close()
-        if task.error is not None:
-            raise task.error
+        task.share()
 
     def tasks(self) -> Tasks:
         """Returns the tasks that one call of generated code hands out."""
@@ -92,35 +89,57 @@ class ThreadPool:
         """Lets a thread run a task; none does where there is one core."""
         if self._cores < 2:
             return
-        if self._process != os.getpid():
-            self._forget_threads()
-        if not self._started:
+        if not self._threads:
             self._start(1)
         assert self._tasks is not None
         self._tasks.put(task)
+
+    def stop(self) -> None:
+        """Ends the threads, and waits until they have ended; later work starts others."""
+        with self._lock:
+            tasks, threads = self._tasks, self._threads
+            self._threads = []
+            for _ in threads:
+                assert tasks is not None
+                tasks.put(None)
+        for thread in threads:
+            thread.join()
+        self.products.stop()
 
     def _start(self, helpers: int) -> None:
         from queue import SimpleQueue  # at need: most sessions never share anything
 
         with self._lock:
             tasks = self._tasks = self._tasks or SimpleQueue()
-            while self._started < helpers:
-                self._started += 1
-                name = f"flowscope-pool-{self._started}"
-                threading.Thread(target=_help, args=(tasks,), name=name, daemon=True).start()
+            while len(self._threads) < helpers:
+                name = f"flowscope-pool-{len(self._threads) + 1}"
+                thread = threading.Thread(target=_help, args=(tasks,), name=name, daemon=True)
+                thread.start()
+                weakref.finalize(self, tasks.put, None).atexit = False
+                self._threads.append(thread)
 
 
-def _help(tasks: SimpleQueue[_Task | Fork]) -> None:
+def _help(tasks: SimpleQueue[_Task | Fork | None]) -> None:
+    """Helps with one task after the other; None ends the thread."""
     with np.errstate(all="ignore"):  # as sessions do
-        while True:
-            tasks.get().help()
+        while (task := tasks.get()) is not None:
+            task.help()
+            del task  # a reference would be a lease
 
 
 class _Task:
-    """One kernel whose parts are being taken."""
+    """One kernel whose parts are being taken.
+
+    Each part is run exactly once: `next` of the one counter gives each number to one thread, and
+    that runs the part, whatever has happened meanwhile. The thread that shares the kernel returns
+    when it was given a number behind the last - so all are given out - and nobody helps any more; a
+    helper is counted before it asks for its first number, and until it has run its last part.
+
+    Once it is closed no number is asked for. That is when all are given out, or when a part has
+    failed: then not all of them are run.
+    """
 
     def __init__(self, count: int, run: Callable[[int], None]) -> None:
-        self.error: BaseException | None = None
         self._step = current_step()
         self._run = run
         self._count = count
@@ -129,11 +148,24 @@ class _Task:
         self._helping = 0
         self._is_closed = False
         self._done = threading.Event()
+        self._error: BaseException | None = None
 
-    def work(self) -> None:
-        """Takes part after part, until none is left."""
-        while (i := next(self._numbers)) < self._count:
-            self._run(i)
+    def share(self) -> None:
+        """Takes parts, and waits for those that others have taken.
+
+        Raises:
+            BaseException: what a part has raised.
+        """
+        try:
+            self.work()
+        finally:
+            self.close()
+            error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
 
     def help(self) -> None:
         """Takes parts as well, if there are any by now."""
@@ -149,14 +181,17 @@ class _Task:
             if trace is not None:
                 trace.took_part(begin)
         except BaseException as e:  # the one that shares raises it
-            self.error = e
-        self._leave()
-
-    def _leave(self) -> None:
+            self._error = e
+            self._is_closed = True
         with self._lock:
             self._helping -= 1
             if self._is_closed and not self._helping:
                 self._done.set()
+
+    def work(self) -> None:
+        """Takes part after part, until none is left."""
+        while not self._is_closed and (i := next(self._numbers)) < self._count:
+            self._run(i)
 
     def close(self) -> None:
         """Lets nobody begin any more, waits for those that are at work, and lets go of the arrays.
@@ -165,7 +200,6 @@ class _Task:
         """
         with self._lock:
             self._is_closed = True
-            self._count = 0
             is_left = not self._helping
         if not is_left:
             self._done.wait()
