@@ -3,21 +3,25 @@
 import socket
 
 from flowscope.cluster.transport.connections import Connection
+from flowscope.cluster.transport.macs import Macs
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.sender import Sender
 
+KEYS = (b"a session key of 32 bytes, for us", b"a session key of 32 bytes, of them")
+
 
 def _read(sock, count):
-    data = bytearray()
+    data, seal = bytearray(), Macs(*KEYS[::-1], is_fast=False)
     while len(data) < count:
-        data += sock.recv(1 << 16)
+        assert seal.take(sock)
+        data += seal.read()
     return bytes(data)
 
 
 def test_single_and_several_parts_come_in_the_order_in_which_they_were_written():
     ours, theirs = socket.socketpair()
     poller, sender = Poller("reader"), Sender("sender")
-    connection = Connection(ours, None, poller, sender)
+    connection = Connection(ours, Macs(*KEYS, is_fast=False), poller, sender)
     large = bytes(range(256)) * 8192  # more than the kernel takes at once
     try:
         connection.write(b"first")

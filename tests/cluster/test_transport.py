@@ -103,7 +103,7 @@ def test_strangers_who_send_anything_change_nothing():
     rng = random.Random(5)
     try:
         for i in range(100):
-            start = b"" if i % 2 else (11 + i).to_bytes(4, "little") + b"flowscope/1"
+            start = b"" if i % 2 else (11 + i).to_bytes(4, "little") + b"flowscope/2"
             _throw(one.address, start + rng.randbytes(rng.randrange(200)))
         other = Endpoint(RECEIVER, 1, b"secret")
         other.on_call = lambda peer, message: message

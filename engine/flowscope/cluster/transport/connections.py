@@ -1,8 +1,8 @@
 """One socket: what is written to it is never waited for, and who reads waits briefly.
 
-What the kernel does not take at once a thread writes (`Sender`) as soon as it does. Where the
-cluster has TLS, bytes are sealed and opened in memory: sockets themselves are always plain ones, so
-that two threads may read and write at the same time, and no write waits for a read.
+What the kernel does not take at once a thread writes (`Sender`) as soon as it does. Bytes are
+sealed and opened in memory, by TLS or with message authentication codes: sockets themselves are
+always plain ones, so that two threads may read and write at once, and no write waits for a read.
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from flowscope.cluster.transport.macs import Seal
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.sender import Sender
-from flowscope.cluster.transport.tls import Tls
 from flowscope.cluster.transport.values import Data
 
-#: As many bytes are taken from the kernel at once; a record of TLS has 16 kB.
-_READ_BYTES = 1 << 18
 #: As many bytes and parts are given to the kernel at once.
 _WRITE_BYTES = 1 << 20
 _WRITE_PARTS = 256
 _JOINED_BYTES = 1 << 16
-#: As many bytes are sealed at once.
-_SEALED_BYTES = 1 << 20
 #: So long the kernel waits to take more.
 _SEND_S = 0.002
 
@@ -40,7 +36,7 @@ class Connection:
 
     Args:
         sock: The socket.
-        tls: What seals and opens its bytes; None for plain ones.
+        seal: What seals and opens its bytes.
         poller: Reads where `want_read` was called.
         sender: Writes what the kernel does not take at once.
 
@@ -52,12 +48,10 @@ class Connection:
         is_direct: Whether the socket leads to the peer, and is no half of a pair in this process.
     """
 
-    def __init__(
-        self, sock: socket.socket, tls: Tls | None, poller: Poller, sender: Sender
-    ) -> None:
+    def __init__(self, sock: socket.socket, seal: Seal, poller: Poller, sender: Sender) -> None:
         self._socket = sock
         self.is_direct = sock.family != socket.AF_UNIX
-        self._tls = tls
+        self._seal = seal
         self._poller = poller
         self._sender = sender
         self.on_ready: Callable[[], None] = lambda: None
@@ -91,8 +85,8 @@ class Connection:
 
     def write_one(self, data: Data) -> None:
         """Writes as `write` does; the shortest way where nothing else is to be written."""
-        is_busy = self._queue or self._rest or self._tls is not None
-        if is_busy or not self._writing.acquire(False):
+        is_much = len(data) > _WRITE_BYTES
+        if is_much or self._queue or self._rest or not self._writing.acquire(False):
             self._queue.append(data)
             self.flush()
             return
@@ -107,14 +101,22 @@ class Connection:
             self.flush()
 
     def _send(self, data: Data) -> None:
-        try:
-            sent = self._socket.send(data, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            sent = 0
-        self.sent_bytes += sent
-        self.writes += 1
-        if sent < len(data):
-            self._rest = [memoryview(data)[sent:]]
+        sealed = self._seal.seal(data)
+        if len(sealed) > 1:
+            self._rest = sealed
+            is_done = self._write_some(socket.MSG_DONTWAIT)
+        else:
+            data = sealed[0]
+            try:
+                sent = self._socket.send(data, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                sent = 0
+            self.sent_bytes += sent
+            self.writes += 1
+            is_done = sent == len(data)
+            if not is_done:
+                self._rest = [memoryview(data)[sent:]]
+        if not is_done:
             self._is_waiting = True
             self._sender.add(self)
 
@@ -173,64 +175,50 @@ class Connection:
 
     def _batch(self) -> list[Data]:
         """Takes from the queue what is written at once: small parts in one piece."""
-        queue = self._queue
-        first = queue.popleft()
-        if self._tls is not None:
-            if len(first) > _SEALED_BYTES:
-                first = memoryview(first)
-                queue.appendleft(first[_SEALED_BYTES:])
-            return [self._tls.seal([first[:_SEALED_BYTES]])]
-        if not queue:
-            return [first]
-        batch, count = [first], len(first)
+        queue, batch, count = self._queue, list[Data](), 0
         while queue and count < _WRITE_BYTES and len(batch) < _WRITE_PARTS:
-            batch.append(queue.popleft())
-            count += len(batch[-1])
-        return [b"".join(batch)] if count < _JOINED_BYTES else batch
+            part = queue.popleft()
+            if count + len(part) > _WRITE_BYTES:
+                view, room = memoryview(part), _WRITE_BYTES - count
+                part = view[:room]
+                queue.appendleft(view[room:])
+            batch.append(part)
+            count += len(part)
+        if count < _JOINED_BYTES and len(batch) > 1:
+            batch = [b"".join(batch)]
+        return [sealed for part in batch for sealed in self._seal.seal(part)]
 
     def read(self, flags: int = 0) -> bytes:
         """Returns bytes that have come; none if none came in time.
 
         Raises:
             OSError: if the connection has ended.
+            DataLossError: if the bytes are not those that the peer has sent.
         """
-        tls = self._tls
-        if tls is not None and tls.has_more and (data := tls.read(_READ_BYTES)):
-            return data
-        try:
-            data = self._socket.recv(_READ_BYTES, flags)
-        except BlockingIOError:
-            return b""
-        if not data:
-            raise ConnectionResetError("the other end has closed the connection")
-        self.received_bytes += len(data)
-        return data if self._tls is None else self._tls.opened(data)
+        seal = self._seal
+        while not (seal.has_more and (data := seal.read())):
+            if not self._take(flags):
+                return b""
+        return data
 
     def read_into(self, view: memoryview, flags: int = 0) -> int:
         """Reads into a buffer; returns how many bytes came. See `read`."""
-        if self._tls is not None:
-            return self._open_into(self._tls, view, flags)
+        seal = self._seal
+        while not (seal.has_more and (count := seal.read_into(view))):
+            if not self._take(flags, view):
+                return 0
+        return count
+
+    def _take(self, flags: int, view: memoryview | None = None) -> bool:
+        """Has the seal take bytes from the socket; returns whether any came in time."""
         try:
-            count = self._socket.recv_into(view, 0, flags)
+            count = self._seal.take(self._socket, flags, view)
         except BlockingIOError:
-            return 0
+            return False
         if not count:
             raise ConnectionResetError("the other end has closed the connection")
         self.received_bytes += count
-        return count
-
-    def _open_into(self, tls: Tls, view: memoryview, flags: int) -> int:
-        if not tls.has_more or not (count := tls.read_into(view)):
-            try:
-                data = self._socket.recv(_READ_BYTES, flags)
-            except BlockingIOError:
-                return 0
-            if not data:
-                raise ConnectionResetError("the other end has closed the connection")
-            self.received_bytes += len(data)
-            tls.feed(data)
-            count = tls.read_into(view)
-        return count
+        return True
 
     @property
     def is_cut(self) -> bool:
@@ -249,7 +237,7 @@ class Connection:
 
     def want_read(self) -> None:
         """Has the poller call `on_ready` once when there is something to read."""
-        self._poller.want(self, self._tls is not None and self._tls.has_more)
+        self._poller.want(self, self._seal.has_more)
 
     def ready(self) -> None:
         """Is told by the poller that there is something to read."""

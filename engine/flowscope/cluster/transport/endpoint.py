@@ -13,7 +13,6 @@ Nothing here knows sessions, plans or Dask.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import threading
@@ -21,13 +20,25 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from flowscope.cluster.transport import poly1305
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.control import Control, OnCall
 from flowscope.cluster.transport.counters import Counters
+from flowscope.cluster.transport.doors import LIMITS, DoorLimits, Doors
 from flowscope.cluster.transport.flusher import Flusher
-from flowscope.cluster.transport.handshake import ACCEPTED, Hello, Talk, introduce, meet, refuse
+from flowscope.cluster.transport.handshake import (
+    ACCEPTED,
+    Hello,
+    Met,
+    Words,
+    carry,
+    introduce,
+    meet,
+    refusal,
+)
 from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.macs import Seal
 from flowscope.cluster.transport.peers import Address, Forming, Peer
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.runs import OnRun, PendingRun, RunConnection, first_done, serve
@@ -43,7 +54,7 @@ from flowscope.errors import (
 
 #: The connections of two peers.
 _PURPOSES = ("control", "small", "bulk")
-#: So long whoever has connected may take for the handshake.
+#: So long a whole handshake may take.
 _HANDSHAKE_S = 5.0
 _BACKLOG = 128
 
@@ -81,7 +92,8 @@ class Endpoint:
         secret: What all processes of the cluster know, and nobody else.
         host: The address to listen at.
         port: The port; 0 for any.
-        tls: How connections are sealed; None for plain ones.
+        tls: How connections are sealed; None for ones that are authenticated only.
+        limits: What whoever has connected may take before it has shown who it is.
 
     Attributes:
         address: Where it listens.
@@ -102,6 +114,7 @@ class Endpoint:
         host: str = "127.0.0.1",
         port: int = 0,
         tls: TLSContexts | None = None,
+        limits: DoorLimits = LIMITS,
     ) -> None:
         self.name = name
         self.incarnation = incarnation
@@ -125,15 +138,16 @@ class Endpoint:
         self._links: dict[str, Link] = {}
         self._steps = Steps(name, self._links)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self.address: tuple[str, int] = listener.getsockname()[:2]
         self._flusher = Flusher(f"flusher {name}", lambda: list(self._links.values()))
         self._control_poller = Poller(f"control {name}")
         self._poller = Poller(f"reader {name}")
         self._bulk_poller = Poller(f"bulk {name}")
         self._sender = Sender(f"sender {name}")
         ShortSwitches.begin()
-        self._start(f"listener {name}", self._listen)
+        self._doors = Doors(f"listener {name}", listener, self._meet, self._enter, limits)
+        self._doors.start()
 
     # ------------------------------------------------------------ peers
 
@@ -152,7 +166,7 @@ class Endpoint:
             peer: Its name.
             address: Where it listens.
             incarnation: Which life of it is meant.
-            timeout_s: How long each connection may take.
+            timeout_s: How long it may take to reach it, and then the handshake, of each connection.
             instead: Where it is reached if no socket reaches its machine.
 
         Raises:
@@ -226,9 +240,7 @@ class Endpoint:
         for some in forming.values():
             for one in some.connections.values():
                 one.close()
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        self._doors.close()
         for peer in list(self._peers):
             self.disconnect(peer)
         self._flusher.close()
@@ -358,16 +370,16 @@ class Endpoint:
         incarnation: int,
         timeout_s: float,
     ) -> Connection:
-        hello = Hello(purpose, group, self.name, self.incarnation, peer, incarnation)
+        has_poly1305 = poly1305.is_available()
+        hello = Hello(purpose, group, self.name, self.incarnation, peer, incarnation, has_poly1305)
         try:
             sock = self._reached(address, timeout_s)
             try:
                 tls = None
                 if self._tls is not None and not isinstance(address, str):
                     tls = Tls(self._tls.client, False, address[0])
-                    tls.shake_hands(sock)
-                introduce(Talk(sock, tls), hello, self._secret)
-                return self._made(sock, tls, purpose)
+                words = introduce(hello, self._secret, tls)
+                return self._made(sock, carry(words, sock, timeout_s), purpose)
             except BaseException:
                 sock.close()
                 raise
@@ -376,19 +388,17 @@ class Endpoint:
             raise _UnreachableError(f"{peer} cannot be reached at {where}: {e}") from e
 
     def _reached(self, address: Address, timeout_s: float) -> socket.socket:
-        if not isinstance(address, str):
-            return socket.create_connection(address, timeout_s)
-        sock = self.dial(address, timeout_s)
-        sock.settimeout(timeout_s)
-        return sock
+        if isinstance(address, str):
+            return self.dial(address, timeout_s)
+        return socket.create_connection(address, timeout_s)
 
-    def _made(self, sock: socket.socket, tls: Tls | None, purpose: str) -> Connection:
+    def _made(self, sock: socket.socket, seal: Seal, purpose: str) -> Connection:
         sock.settimeout(None)
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pollers = {"bulk": self._bulk_poller, "control": self._control_poller}
         poller = pollers.get(purpose, self._poller)
-        return Connection(sock, tls, poller, self._sender)
+        return Connection(sock, seal, poller, self._sender)
 
     # ------------------------------------------------------------ who connects
 
@@ -403,40 +413,29 @@ class Endpoint:
         self._threads.add(thread)
         thread.start()
 
-    def _listen(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                if self._is_closed:
-                    return
-                time.sleep(0.01)  # no descriptors are left: it may be better soon
-                continue
-            self.take(sock)
-
     def take(self, sock: socket.socket) -> None:
-        """Takes a socket by which somebody has connected, and hears who it is, on a thread."""
-        self._start(f"handshake {self.name}", self._met, sock)
+        """Takes a socket by which somebody has connected, and hears who it is."""
+        self._doors.take(sock)
 
-    def _met(self, sock: socket.socket) -> None:
-        """Hears who has connected; serves a run connection, on this thread."""
-        sock.settimeout(_HANDSHAKE_S)
+    def _meet(self, sock: socket.socket) -> Words[Met]:
+        is_sealed = self._tls is not None and sock.family != socket.AF_UNIX
+        tls = Tls(self._tls.server, True) if self._tls is not None and is_sealed else None
+        return meet(self._secret, tls)
+
+    def _enter(self, sock: socket.socket, met: Met) -> None:
+        """Has a thread go on with whoever has shown that they belong to this cluster."""
+        self._start(f"{met.hello.purpose} {met.hello.sender}", self._entered, sock, met)
+
+    def _entered(self, sock: socket.socket, met: Met) -> None:
+        """Takes a connection; serves it, if it is one for runs, on this thread."""
+        hello = met.hello
+        one = self._made(sock, met.seal, hello.purpose)
         try:
-            tls = None
-            if self._tls is not None and sock.family != socket.AF_UNIX:
-                tls = Tls(self._tls.server, True)
-                tls.shake_hands(sock)
-            talk = Talk(sock, tls)
-            hello = meet(talk, self._secret)
-            try:
-                peer = self._expected(hello)
-            except OpError as e:
-                refuse(talk, e)
-                raise
-        except (OSError, OpError):
-            sock.close()  # whoever it was has been told, or does not listen
+            peer = self._expected(hello)
+        except OpError as e:
+            one.write(refusal(e))
+            one.close()
             return
-        one = self._made(sock, tls, hello.purpose)
         if peer is None:
             self._gather(hello, one)
             return

@@ -6,7 +6,6 @@ peer each has a thread, which does what the message says and answers.
 
 from __future__ import annotations
 
-import contextlib
 import select
 import socket
 import threading
@@ -45,18 +44,17 @@ def serve(connection: Connection, peer: str, on_run: OnRun) -> None:
     """Does what comes on a run connection, until that ends."""
     reader = MessageReader()
     connection.limit_reads(0)
-    with contextlib.suppress(OSError):
-        while True:
-            try:
-                message = reader.next()
-            except OpError as e:
-                connection.fail(e)
-                return
+    while True:
+        try:
+            message = reader.next()
             if message is None:
                 read_some(connection, reader)
                 continue
-            connection.write(*_answer(peer, message, on_run))
-            del message  # its values are the step's
+        except (OSError, OpError) as e:
+            connection.fail(e)
+            return
+        connection.write(*_answer(peer, message, on_run))
+        del message  # its values are the step's
 
 
 def _answer(peer: str, message: Message, on_run: OnRun) -> list[Any]:

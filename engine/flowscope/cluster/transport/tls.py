@@ -9,13 +9,14 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator
 from typing import Any
 
 from flowscope.cluster.transport.values import Data
 from flowscope.graph.lazy import frozen
 
 _RECORD_BYTES = 1 << 14
+_READ_BYTES = 1 << 18
 
 
 @frozen
@@ -48,31 +49,35 @@ class Tls:
         #: Whether nothing can be read before more has been fed.
         self._is_starved = False
 
-    def shake_hands(self, sock: socket.socket) -> None:
-        """Agrees with the other end; waits as long as the socket's timeout says."""
+    def shake_hands(self) -> Generator[bytes, bytes, None]:
+        """Agrees with the other end: gives what is to be written, and is sent what was read."""
         while True:
             try:
                 self._object.do_handshake()
-                break
+                return
             except ssl.SSLWantReadError:
-                sock.sendall(self._outgoing.read())
-                data = sock.recv(_RECORD_BYTES)
-                if not data:
-                    raise ConnectionResetError("the other end ended the TLS handshake") from None
-                self._incoming.write(data)
-        sock.sendall(self._outgoing.read())
+                self._incoming.write((yield self._outgoing.read()))
 
-    def seal(self, parts: Sequence[Data]) -> bytes:
+    def unsent(self) -> bytes:
+        """Returns what the handshake has left to be written."""
+        return self._outgoing.read()
+
+    def seal(self, data: Data) -> list[Data]:
         """Returns what is to be written for some bytes."""
         with self._lock:
-            for part in parts:
-                if len(part) <= _RECORD_BYTES:
-                    self._object.write(part)
-                    continue
-                view, start = memoryview(part), 0
+            if len(data) <= _RECORD_BYTES:
+                self._object.write(data)
+            else:
+                view, start = memoryview(data), 0
                 while start < len(view):
                     start += self._object.write(view[start : start + _RECORD_BYTES])
-            return self._outgoing.read()
+            return [self._outgoing.read()]
+
+    def take(self, sock: socket.socket, flags: int = 0, view: memoryview | None = None) -> int:
+        """Takes bytes from a socket; returns how many, 0 at its end."""
+        data = sock.recv(_READ_BYTES, flags)
+        self.feed(data)
+        return len(data)
 
     def feed(self, data: bytes) -> None:
         """Takes bytes that were read."""
@@ -80,21 +85,21 @@ class Tls:
             self._incoming.write(data)
             self._is_starved = False
 
-    def opened(self, data: bytes) -> bytes:
-        """Returns what is sealed in bytes that were read, as far as it is complete."""
-        self.feed(data)
-        found = []
-        while not self._is_starved and (one := self.read(_RECORD_BYTES)):
-            found.append(one)
-        return b"".join(found)
-
     @property
     def has_more(self) -> bool:
         """Whether something may have been fed that was not read."""
         return not self._is_starved
 
-    def read(self, size: int) -> bytes:
-        """Returns what has been fed and not been read yet."""
+    def read(self, size: int | None = None) -> bytes:
+        """Returns what has been fed and not been read yet; so much at most, None for all of it."""
+        if size is not None:
+            return self._read(size)
+        found = []
+        while not self._is_starved and (one := self._read(_RECORD_BYTES)):
+            found.append(one)
+        return b"".join(found)
+
+    def _read(self, size: int) -> bytes:
         with self._lock:
             try:
                 data = self._object.read(size)
