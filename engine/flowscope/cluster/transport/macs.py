@@ -169,7 +169,7 @@ class Macs:
         while got < size:
             try:
                 count, _, _, _ = sock.recvmsg_into([payload[got:], next_head], 0, flags)
-            except BlockingIOError:
+            except (BlockingIOError, TimeoutError):
                 if not got:
                     raise
                 count = 0
