@@ -60,7 +60,7 @@ def test_a_refused_feed_names_the_line_of_its_placeholder(graph):
     with fs.Session() as sess:
         for value, message in [
             (np.zeros([3, 2]), r'cannot feed "x:0": expected shape \[\?,3\], got \[3,2\]'),
-            ([[0.5, 0.5, 0.5]], 'cannot feed "x:0": expected int32'),
+            ([["x", "y", "z"]], 'cannot feed "x:0": expected int32'),
             (fs.zeros([1, 3]), 'cannot feed "x:0": the value fed is a tensor: run it first'),
         ]:
             with pytest.raises(fs.errors.OpError, match=message) as e:

@@ -282,7 +282,8 @@ def test_what_a_placeholder_takes(sess):
         assert sess.run(x, {i: given}).tolist() == [1, 0]
         assert sess.run(y, {f: given}).tolist() == [1.0, 0.0]
     assert sess.run(x, {i: True}) == 1
-    for bad in (1.5, [1.0, 2.5], "1", None, [[1], [2, 3]]):
+    assert sess.run(x, {i: [1.5, -2.5]}).tolist() == [1, -2]
+    for bad in (1e10, [1.0, float("nan")], "1", None, [[1], [2, 3]]):
         with pytest.raises(ValueError, match="cannot feed"):
             sess.run(x, {i: bad})
 

@@ -284,12 +284,22 @@ def _fits(found: Any, dtype: DType, is_array: bool) -> bool:
     if dtype.is_floating:
         return True
     if kind == "f" and found.size:
-        return is_array and bool((found == np.trunc(found)).all())
+        return is_array and bool((found == np.trunc(found)).all()) and is_in_range(found, dtype)
     if found.dtype.names is not None:
         return of_numpy(found.dtype) is dtype
     if is_array or not found.size:
         return True
     return _is_within(found, of_numpy(dtype.np_dtype))
+
+
+def is_in_range(found: Any, dtype: DType) -> bool:
+    """Whether all floats of an array, without their fractions, are integers of a dtype.
+
+    The others have no defined result when they are cast: C leaves it open.
+    """
+    lowest, beyond = float(dtype.min), float(int(dtype.max) + 1)  # powers of two: exact
+    whole = np.trunc(found.astype(np.float64))
+    return bool(((whole >= lowest) & (whole < beyond)).all())
 
 
 def _is_within(found: Any, dtype: DType) -> bool:

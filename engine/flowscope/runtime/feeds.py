@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError, OpError
-from flowscope.graph.constant import to_array
+from flowscope.graph.constant import is_in_range, to_array
 from flowscope.graph.dtypes import DType, string
 from flowscope.graph.host_values import on_host
 from flowscope.graph.indexed_slices import IndexedSlices
@@ -28,8 +28,9 @@ def converter(tensor: Tensor, devices: Sequence[Device] = (), stays: bool = True
     """Returns the function that makes a value fed for `tensor` an array of its dtype and shape.
 
     An array of the right dtype is taken as it is, without a copy, whatever its strides and flags;
-    so is what shows one through NumPy's array interface or DLPack. Other numbers are converted
-    where that loses nothing but precision.
+    so is what shows one through NumPy's array interface or DLPack. Other numbers are converted as
+    `numpy.ndarray.astype` does, as far as that is defined: integers take floats without their
+    fractions, bools take whether a number is not 0. A Python int must keep its value.
 
     Args:
         tensor: What is fed.
@@ -162,6 +163,8 @@ def _checked(tensor: Tensor, spec: Spec, value: Any) -> Any:
             tensor, DTypeError("the value fed is a tensor: run it first and feed its value")
         )
     try:
+        if isinstance(value, int):
+            _check_kept(value, spec.dtype)
         array = _converted(value, spec.dtype)
     except (DTypeError, InvalidArgumentError) as e:
         raise _refusal(tensor, e) from None
@@ -205,16 +208,39 @@ def _shown(value: Any) -> Any:
 
 
 def _as_numbers(value: Any, dtype: DType) -> Any:
-    """Returns bools as 0 and 1, and whole numbers with a point, fed as integers, as an array."""
+    """Returns numbers of another kind as an array of the dtype; None if it cannot hold them.
+
+    Source: `numpy.ndarray.astype`, as far as C defines it: no number that is not finite or is out
+    of range becomes an integer, and no imaginary part is dropped.
+    """
     try:
         found = np.asarray(value)
     except ValueError:
         return None
-    if found.dtype.kind == "b" and dtype.is_numeric:
+    kind = found.dtype.kind
+    if kind == "b" and dtype.is_numeric:
         return found.astype(dtype.np_dtype)
-    if found.dtype.kind == "f" and dtype.is_integer and (found == np.trunc(found)).all():
-        return found
+    if kind in "iuf" and dtype.is_bool:
+        return found != 0
+    if kind == "f" and dtype.is_integer and is_in_range(found, dtype):
+        return found.astype(dtype.np_dtype)
     return None
+
+
+def _check_kept(value: int, dtype: DType) -> None:
+    """Raises DTypeError if a Python int is another number in the dtype, as TensorFlow does."""
+    if dtype.kind not in "fcb":
+        return  # `to_array` has looked at the range of integers
+    with np.errstate(all="ignore"):
+        try:
+            is_kept = dtype.np_dtype.type(value).item() == value
+        except OverflowError:
+            is_kept = False
+    if not is_kept:
+        raise DTypeError(
+            f"expected an int that is a {dtype}, got {value}: feed a float or an array, which is "
+            "rounded, or make the placeholder of a wider dtype"
+        )
 
 
 def _check_shape(tensor: Tensor, spec: Spec, shape: tuple[int, ...]) -> None:
