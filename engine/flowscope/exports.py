@@ -348,6 +348,7 @@ REGISTRIES = {
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
+    "cost_graphs": "flowscope.tracing.cost_graph",
     "device_stats": "flowscope.tracing.step_stats",
     "differentiator": "flowscope.autodiff",
     "eager_calls": "flowscope.runtime.eager",

@@ -271,8 +271,8 @@ NAMES = {
     "flowscope.ops.strings.parsing": "decode_csv decode_raw string_to_number",
     "flowscope.plan.device_profile": "DeviceProfile Link=DeviceLink",
     "flowscope.runtime.config": (
-        "ConfigProto DeviceStepStats FeedStats GPUOptions GraphOptions NodeExecStats "
-        "OptimizerOptions RewriterConfig RunMetadata RunOptions StepStats"
+        "ClusterDef ConfigProto DeviceStepStats FeedStats GPUOptions GraphOptions JobDef "
+        "NodeExecStats OptimizerOptions RewriterConfig RunMetadata RunOptions StepStats"
     ),
     "flowscope.runtime.containers": "container",
     "flowscope.runtime.device_registry": "DeviceRequest register_device",
@@ -503,6 +503,7 @@ REGISTRIES = {
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",
     "densifier": "flowscope.ops.array.gathering",
+    "cost_graphs": "flowscope.tracing.cost_graph",
     "device_stats": "flowscope.tracing.step_stats",
     "differentiator": "flowscope.autodiff",
     "eager_calls": "flowscope.runtime.eager",

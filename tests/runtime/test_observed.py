@@ -212,3 +212,51 @@ def test_a_fed_array_is_never_written(sess):
     sess.run([y, v.assign(x), v.assign_add(x)], {x: value})
     assert sess.run(v).tolist() == [2, 2]
     assert value.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_a_cost_graph_of_every_second_run(graph, mode):
+    x = fs.placeholder(fs.float32, [None, 200], name="x")
+    w = fs.get_variable("w", [200, 200], initializer=fs.ones_initializer())
+    y = fs.matmul(x, w, name="y")
+    with fs.control_dependencies([y]):
+        z = fs.reduce_sum(y, name="z")
+    last = fs.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2.0), [0, z])[1]
+    options = fs.GraphOptions(build_cost_model=2, build_cost_model_after=1)
+    with fs.Session(config=fs.ConfigProto(mode=mode, graph_options=options)) as s:
+        s.run(fs.global_variables_initializer())
+        found = []
+        for _ in range(5):
+            metadata = fs.RunMetadata()
+            s.run(last, {x: np.ones([3, 200])}, run_metadata=metadata)
+            found.append(metadata.cost_graph)
+        assert s.run(last, {x: np.ones([3, 200])}) == 3 * 200 * 200 * 8  # without metadata
+    assert [g is not None for g in found] == [False, False, True, False, True]
+    nodes = {n.name: n for n in found[2].node}
+    assert [n.id for n in found[2].node] == list(range(len(found[2].node)))
+    by_id = [n.name for n in found[2].node]
+    product = nodes["y"]
+    assert [by_id[i.preceding_node] for i in product.input_info] == ["w/read"]  # x is fed
+    assert product.output_info[0].size == -1 and product.output_info[0].dtype == 1
+    assert nodes["w/read"].output_info[0].size == 200 * 200 * 4
+    assert [d.size for d in nodes["w/read"].output_info[0].shape.dim] == [200, 200]
+    assert product.compute_cost > 0 and not product.inaccurate
+    assert "y" in [by_id[i] for i in nodes["z"].control_input] or "y" in [
+        by_id[i.preceding_node] for i in nodes["z"].input_info
+    ]
+    assert [n.name for n in found[2].node if n.is_final] == [last.op.name]
+
+
+def test_no_cost_graph_unless_it_is_asked_for(sess):
+    metadata = fs.RunMetadata()
+    options = fs.RunOptions(trace_level=fs.RunOptions.FULL_TRACE)
+    sess.run(fs.constant(1.0) + fs.random_uniform([]), options=options, run_metadata=metadata)
+    assert metadata.cost_graph is None and not metadata.HasField("cost_graph")
+
+
+def test_a_finalized_graph_grows_again(graph):
+    graph.finalize()
+    with pytest.raises(RuntimeError, match="finalized"):
+        fs.constant(1.0)
+    graph._unsafe_unfinalize()
+    assert fs.constant(1.0).graph is graph

@@ -123,6 +123,6 @@ def test_server_refuses() -> None:
     server = fs.train.Server({"worker": ["localhost:0"]}, start=False)
     with pytest.raises(FailedPreconditionError, match=r"start\(\)"):
         _ = server.target
-    assert server.server_def["job_name"] == "worker" and server.server_def["task_index"] == 0
+    assert server.server_def.job_name == "worker" and server.server_def.task_index == 0
     server.stop()
     server.join()

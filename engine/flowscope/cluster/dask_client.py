@@ -24,7 +24,7 @@ from flowscope.errors import (
     OpError,
     UnavailableError,
 )
-from flowscope.runtime.config import ConfigProto
+from flowscope.runtime.config import ClusterDef, ConfigProto
 
 #: The topic of our events in Dask's log, and the name of the plugins (`registry.NAME`).
 _TOPIC = "flowscope"
@@ -172,6 +172,9 @@ class DaskClient:
             except Exception as e:  # Dask raises many kinds of them
                 failures.append(f"{type(e).__name__}: {e}")
         raise UnavailableError("; ".join(failures) or "nobody else is on its machine")
+
+    def joined(self, cluster_def: ClusterDef) -> None:
+        """Returns None: it knows its tasks by their names."""
 
     def close(self) -> None:
         """Lets go of the client, and closes it where it was made here."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from flowscope.cluster.transport.tls import TLSContexts
 
 if TYPE_CHECKING:
-    from flowscope.runtime.config import ConfigProto
+    from flowscope.cluster.membership import Cluster
+    from flowscope.runtime.config import ClusterDef, ConfigProto
 
 
 class Attached(NamedTuple):
@@ -65,6 +66,9 @@ class Members(Protocol):
         Raises:
             UnavailableError: if there is nobody, or none has answered in time.
         """
+
+    def joined(self, cluster_def: ClusterDef) -> Cluster | None:
+        """Returns the cluster that servers of this process make together; None if it is Dask's."""
 
     def close(self) -> None:
         """Lets go of it."""

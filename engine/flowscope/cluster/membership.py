@@ -20,6 +20,7 @@ from flowscope.cluster.health import Heartbeat
 from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
+from flowscope.cluster.session_tasks import awaited
 from flowscope.cluster.status import ClusterStatus
 from flowscope.cluster.tasks import Task, Transport, task_name
 from flowscope.cluster.transport.endpoint import Address, Endpoint
@@ -33,7 +34,7 @@ from flowscope.runtime.remote import START_S
 if TYPE_CHECKING:
     from flowscope.cluster.members import Members
     from flowscope.cluster.session import ClusterSession
-    from flowscope.runtime.config import ConfigProto
+    from flowscope.runtime.config import ClusterDef, ConfigProto
     from flowscope.runtime.remote import Remote
     from flowscope.runtime.session import Session
 
@@ -206,18 +207,28 @@ class Cluster:
         """Returns a session's part in the cluster.
 
         Where a `ClusterSpec` says which tasks there are, it waits for those that the session's
-        graph asks for; for all of them while it asks for none.
+        configuration lists, or else for those that its graph asks for; for all of them while it
+        asks for none.
 
         Raises:
             DeadlineExceededError: if they do not come in time.
+            InvalidArgumentError: if the configuration lists a task that there is not.
         """
         from flowscope.cluster.session import ClusterSession
 
         if self._expected:
             asked = {op.device for op in session.graph.get_operations() if op.device}
             timeout_s = session.config.operation_timeout_in_ms / 1e3 or START_S
-            self.wait_for(asked or self._expected, timeout_s)
+            self.wait_for(awaited(session.config, asked, self._expected), timeout_s)
         return ClusterSession(self, session)
+
+    def narrowed(self, cluster_def: ClusterDef) -> Cluster:
+        """Returns the cluster of the tasks that a session's `ClusterDef` lists.
+
+        Servers of clusters of one task make a new one together, in which they have the names that
+        it gives them.
+        """
+        return self.dask.joined(cluster_def) or self
 
     def reset(self, names: Iterable[str] | None = None) -> None:
         """Drops the values in the named containers of all tasks, in all of them for None."""

@@ -17,6 +17,7 @@ from flowscope.cluster.devices import RemoteDevice, task_of
 from flowscope.cluster.global_order import HeldStep, executable, refused
 from flowscope.cluster.links import unknown
 from flowscope.cluster.owners import ClusterOwner
+from flowscope.cluster.session_tasks import is_seen, tasks_of_session
 from flowscope.cluster.step import ClusterFunction, ClusterStep, restarted
 from flowscope.errors import FailedPreconditionError, InternalError, OpError, UnavailableError
 from flowscope.graph.current_step import current_step
@@ -57,8 +58,9 @@ class ClusterSession:
         self.number = next(cluster.session_numbers)
         self.devices: Sequence[Device] = [
             RemoteDevice(d.name, task.incarnation, d.memory_limit)
-            for task in cluster.tasks
+            for task in tasks_of_session(session.config, cluster.tasks)
             for d in task.devices
+            if is_seen(session.config, d.name)
         ]
         self.plan_numbers = itertools.count()
         #: The tasks that have something of this session.

@@ -279,6 +279,10 @@ class Graph(Building, Edits, WrittenForms):
         """Makes the graph read-only."""
         self._finalized = True
 
+    def _unsafe_unfinalize(self) -> None:
+        """Lets the graph grow again: unsafe where other threads take it as finalized."""
+        self._finalized = False
+
     def _check_not_finalized(self) -> None:
         if self._finalized:
             raise GraphError("the graph is finalized: nothing can be added to it")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import operator
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self, TypeVar
 
 from flowscope.errors import DTypeError, InvalidArgumentError
@@ -20,6 +21,31 @@ T = TypeVar("T", bound="Message")
 def repeated() -> list[Any]:
     """Returns the default of a field that is a list."""
     return []
+
+
+class Repeated(list[T]):
+    """The value of a field that is a list of messages, which `add` makes longer.
+
+    Args:
+        kind: The type of the messages.
+        values: The messages.
+
+    Raises:
+        TypeError: if one of them is of another type.
+    """
+
+    def __init__(self, kind: type[T], values: Iterable[T] = ()) -> None:
+        super().__init__(values)
+        self.kind = kind
+        for value in self:
+            if not isinstance(value, kind):
+                raise TypeError(f"expected a list of {kind.__name__}, got {value!r} in it")
+
+    def add(self, **fields: Any) -> T:
+        """Returns a new message of these fields, which it has appended."""
+        message = self.kind(**fields)
+        self.append(message)
+        return message
 
 
 class Message:
@@ -68,16 +94,32 @@ class Message:
         try:
             return _AS[type(default)](value) if type(default) in _AS else self._part(name, value)
         except (TypeError, ValueError):
+            wanted = f"type {type(default).__name__}"
+            if isinstance(default, Repeated):
+                wanted = f"type list of {default.kind.__name__}"
             raise DTypeError(
-                f"expected {type(self).__name__}.{name} of type {type(default).__name__}, "
-                f"got {value!r}"
+                f"expected {type(self).__name__}.{name} of {wanted}, got {value!r}"
             ) from None
 
     def _part(self, name: str, value: Any) -> Any:
         default = self._defaults[name]
+        if isinstance(default, Repeated):
+            return Repeated(default.kind, value)
         if isinstance(default, Message) and not isinstance(value, type(default)):
             raise TypeError
         return value
+
+    def check_refused(self) -> None:
+        """Raises UnimplementedError if a list or dict that was changed in place asks for what is
+        refused.
+        """
+        refused = REFUSED.get(type(self).__name__, {})
+        for name in self._defaults:
+            value = getattr(self, name)
+            if name in refused:
+                refuse(type(self).__name__, **{name: value})
+            elif isinstance(value, Message):
+                value.check_refused()
 
     def _unknown(self, name: str) -> str:
         known = ", ".join(self._defaults)
@@ -155,7 +197,8 @@ def _lines(name: str, value: Any) -> str:
     if isinstance(value, list):
         return "".join(_lines(name, v) for v in value)
     if isinstance(value, dict):
-        return "".join(f'{name} {{\n  key: "{k}"\n  value: {v}\n}}\n' for k, v in value.items())
+        entries = [(_lines("key", k), _lines("value", v)) for k, v in value.items()]
+        return "".join(f"{name} {{\n  {key}  {value}}}\n" for key, value in entries)
     if isinstance(value, bool):
         return f"{name}: {str(value).lower()}\n"
     return f'{name}: "{value}"\n' if isinstance(value, str) else f"{name}: {value}\n"

@@ -49,13 +49,10 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
         "use_per_session_threads": Refused(_BOUNDED),
         "session_inter_op_thread_pool": Refused(_BOUNDED),
         "placement_period": Refused("operations are placed when a plan is made"),
-        "device_filters": Refused(_WORKS_ALONE),
         "share_cluster_devices_in_session": Refused(_WORKS_ALONE),
     },
     "GraphOptions": {
         "enable_recv_scheduling": Refused("receives run where their values are needed"),
-        "build_cost_model": Refused("fs.RunMetadata tells about single runs"),
-        "build_cost_model_after": Refused("fs.RunMetadata tells about single runs"),
         "place_pruned_graph": Refused("leave it: what a step needs is what is placed"),
         "enable_bfloat16_sendrecv": Refused("cast to fs.bfloat16 and back around the transfer"),
         "timeline_step": Refused("fs.RunMetadata tells about single runs"),

@@ -12,8 +12,8 @@ from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
 from flowscope.runtime.fetches import structure_key
 
 
-def check_arguments(graph: Any, config: Any) -> None:
-    """Raises unless these are arguments of a session; None stands for the default."""
+def check_arguments(graph: Any, config: Any, target: Any = None) -> None:
+    """Raises unless these are arguments of a session; None stands for the default, or for any."""
     for name, value, wanted in (
         ("graph", graph, Graph),
         ("config", config, ConfigProto),
@@ -21,7 +21,15 @@ def check_arguments(graph: Any, config: Any) -> None:
         if value is not None and not isinstance(value, wanted):
             kind = getattr(wanted, "__name__", "str")
             raise DTypeError(f"expected a {kind} as {name}, got {value!r}")
-    if config is not None and config.plan_cache_size < 2:
+    if config is None:
+        return
+    config.check_refused()
+    if target in ("", b"") and config.cluster_def.job:
+        raise InvalidArgumentError(
+            "config.cluster_def lists tasks, and the session is on none: expected a cluster or the "
+            f"target of a server, got {target!r}"
+        )
+    if config.plan_cache_size < 2:
         raise InvalidArgumentError(
             f"expected a plan_cache_size of 2 or more, got {config.plan_cache_size}"
         )

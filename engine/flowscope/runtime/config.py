@@ -8,15 +8,17 @@ from typing import Any, ClassVar, Literal
 
 from flowscope.graph import providers
 from flowscope.graph.lazy import frozen
-from flowscope.graph.message import Message
+from flowscope.graph.message import Message, Repeated
 from flowscope.plan.device_profile import DeviceProfile
 
 __all__ = [
+    "ClusterDef",
     "ConfigProto",
     "DeviceStepStats",
     "FeedStats",
     "GPUOptions",
     "GraphOptions",
+    "JobDef",
     "NodeExecStats",
     "OptimizerOptions",
     "RewriterConfig",
@@ -109,8 +111,11 @@ class GraphOptions(Message):
         optimizer_options: How graphs are simplified.
         rewrite_options: Switches of TensorFlow's graph rewriter, which is not here.
         infer_shapes: True or False: shapes are always inferred.
-        enable_recv_scheduling, enable_bfloat16_sendrecv, place_pruned_graph, build_cost_model,
-            build_cost_model_after, timeline_step: Refused.
+        build_cost_model: Of so many runs of the same fetches and feeds one fills
+            `RunMetadata.cost_graph`; 0 for none. Those runs are timed operation by operation.
+        build_cost_model_after: So many runs come before the first of them are counted.
+        enable_recv_scheduling, enable_bfloat16_sendrecv, place_pruned_graph, timeline_step:
+            Refused.
     """
 
     enable_recv_scheduling: bool = False
@@ -142,6 +147,28 @@ class GPUOptions(Message):
     polling_active_delay_usecs: int = 0
     polling_inactive_delay_msecs: int = 0
     force_gpu_compatible: bool = False
+
+
+class JobDef(Message):
+    """A job: processes that do the same.
+
+    Attributes:
+        name: Its name, such as "worker".
+        tasks: The addresses of its tasks, "host:port", by their numbers.
+    """
+
+    name: str = ""
+    tasks: dict[int, str] = {}  # noqa: RUF012
+
+
+class ClusterDef(Message):
+    """The jobs of a cluster.
+
+    Attributes:
+        job: The jobs.
+    """
+
+    job: Repeated[JobDef] = Repeated(JobDef)
 
 
 class ConfigProto(Message):
@@ -178,7 +205,12 @@ class ConfigProto(Message):
             loops is shared between threads anyway. Results have the same bits.
         plan_cache_size: So many plans are kept, and fewer where they are large; those that were not
             used for longest go first.
-        use_per_session_threads, session_inter_op_thread_pool, placement_period, device_filters,
+        cluster_def: Of a session on a cluster: the tasks that it works on, all others are as if
+            they were not there. Servers of one task each, in this process, make a cluster together,
+            in which they have the names that it gives to their addresses.
+        device_filters: Of a session on a cluster: the devices of other tasks that it works on, each
+            by some parts of their names, such as "/job:ps".
+        use_per_session_threads, session_inter_op_thread_pool, placement_period,
             share_cluster_devices_in_session: Refused.
     """
 
@@ -196,6 +228,7 @@ class ConfigProto(Message):
     operation_timeout_in_ms: int = 0
     isolate_session_state: bool = False
     share_cluster_devices_in_session: bool = False
+    cluster_def: ClusterDef = ClusterDef()
     fake_devices: dict[str, int | list[DeviceProfile]] = {}  # noqa: RUF012
     mode: Literal["compiled", "op", "tokens"] = "compiled"
     placement: Literal["default", "simulated"] = "default"
@@ -408,11 +441,14 @@ class RunMetadata(Message):
         plan: The plan that was run; `plan.text()` shows it.
         partition_graphs: The program of each device as text, where the options ask for it.
         step_stats: Times, bytes, copies.
+        cost_graph: What each operation cost, in the runs that `GraphOptions.build_cost_model` says:
+            a `CostGraphDef`, see `flowscope.runtime.cost_model`; None in others.
     """
 
     plan: Any = None
     partition_graphs: list[str] = []  # noqa: RUF012
     step_stats: StepStats | None = None
+    cost_graph: Any = None
 
     def HasField(self, field_name: str) -> bool:
         """Whether the field is filled; `step_stats` of a traced run."""

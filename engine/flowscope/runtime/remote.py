@@ -21,6 +21,7 @@ from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
 
 if TYPE_CHECKING:
+    from flowscope.runtime.config import ClusterDef
     from flowscope.runtime.part_trace import PartTrace
     from flowscope.runtime.session import Session
 
@@ -143,6 +144,9 @@ class Target(Protocol):
 
     def open(self, session: Session) -> Remote:
         """Returns a session's part in it."""
+
+    def narrowed(self, cluster_def: ClusterDef) -> Target:
+        """Returns the cluster of the tasks that a session's `ClusterDef` lists."""
 
     def reset(self, names: Iterable[str] | None = None) -> None:
         """Drops the values in the named containers of its tasks, in all of them for None."""

@@ -83,7 +83,7 @@ class Session(Controls):
         graph: Graph | None = None,
         config: ConfigProto | None = None,
     ) -> None:
-        checks.check_arguments(graph, config)
+        checks.check_arguments(graph, config, target)
         super().__init__(default.get_default_graph() if graph is None else graph, engine.current())
         keep_freed_memory()
         self.config = config or ConfigProto()
@@ -108,6 +108,10 @@ class Session(Controls):
         self._contexts: list[AbstractContextManager[Any]] = []
         #: Who wants its steps traced.
         self.tracers: tuple[Tracer, ...] = self.engine.tracers
+        #: Has some steps traced for `RunMetadata.cost_graph`; None for none.
+        self._cost_model = _cost_model(self.config)
+        if self._cost_model is not None:
+            self.tracers = (*self.tracers, self._cost_model)
         #: Sessions are numbered as they are made.
         self.number = self.engine.opened(self)
 
@@ -228,6 +232,11 @@ class Session(Controls):
             run_metadata.plan = call.plan
             wants_graphs = options is not None and options.output_partition_graphs
             run_metadata.partition_graphs = [call.plan.program.text()] if wants_graphs else []
+            run_metadata.cost_graph = None
+            if trace is not None and self._cost_model in tracers:
+                from flowscope.runtime.cost_model import cost_graph_of  # few sessions have one
+
+                run_metadata.cost_graph = cost_graph_of(trace)
             run_metadata.step_stats = StepStats(
                 total_ns=time.perf_counter_ns() - start,
                 step_ns=step_ns,
@@ -562,7 +571,16 @@ class Session(Controls):
 def _cluster_of(target: str | bytes | Target, owner: engine.Engine, config: ConfigProto) -> Target:
     from flowscope.runtime.remote import START_S, target_of  # most sessions are in this process
 
-    return target_of(target, owner, config.operation_timeout_in_ms / 1e3 or START_S)
+    found = target_of(target, owner, config.operation_timeout_in_ms / 1e3 or START_S)
+    return found.narrowed(config.cluster_def) if config.cluster_def.job else found
+
+
+def _cost_model(config: ConfigProto) -> Tracer | None:
+    if config.graph_options.build_cost_model <= 0:
+        return None
+    from flowscope.runtime.cost_model import CostModel  # few sessions have one
+
+    return CostModel(config.graph_options)
 
 
 def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:

@@ -28,6 +28,9 @@ Array = Any
 _NAMES = ("lane", "node", "frame", "iteration", "begin", "end", "nbytes")
 _WIDTH = len(_NAMES)
 
+#: In the name of a lane, between its device and the error of that one's clock.
+_ERROR = " \u00b1 "
+
 
 class Lanes:
     """The lanes of a recording, as they come up."""
@@ -319,7 +322,12 @@ def apart(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
 
 def _lane(part: PartTrace) -> str:
     """Returns the name of a partition's lane; of another process it says how sure its clock is."""
-    return part.device + (f" \u00b1 {part.error_ns / 1e3:.3g} \u00b5s" if part.error_ns else "")
+    return part.device + (f"{_ERROR}{part.error_ns / 1e3:.3g} \u00b5s" if part.error_ns else "")
+
+
+def device_of_lane(name: str) -> str:
+    """Returns the device that a lane is named after, without the error of its clock."""
+    return name.partition(_ERROR)[0]
 
 
 def _own_ns(part: PartTrace, owners: Array, size: int) -> Array:

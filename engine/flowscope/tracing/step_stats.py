@@ -12,7 +12,7 @@ from flowscope.plan.program import Node
 from flowscope.runtime import config
 from flowscope.runtime.config import DeviceStepStats, NodeExecStats, device_stats
 from flowscope.runtime.step_trace import StepTrace, clock
-from flowscope.tracing.decoding import Lanes, decoded
+from flowscope.tracing.decoding import Lanes, decoded, device_of_lane
 from flowscope.tracing.nodes import PlanNodes
 
 
@@ -32,7 +32,8 @@ def stats_of(trace: StepTrace) -> tuple[DeviceStepStats, ...]:
         if position >= 0:
             times = int(spans.begin[row]) + epoch_ns, int(spans.end[row]) + epoch_ns
             one = _stats(nodes.nodes[position], *times)
-            found.setdefault(told[int(spans.lane[row])].name, []).append(one)
+            device = device_of_lane(told[int(spans.lane[row])].name)
+            found.setdefault(device, []).append(one)
     return tuple(
         DeviceStepStats(device=name, node_stats=rows, thread_names={0: name})
         for name, rows in found.items()

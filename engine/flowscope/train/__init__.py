@@ -6,6 +6,7 @@ In: a loss. Out: an operation that runs one update. Called by users.
 import typing as _typing
 
 from flowscope.absent import refusal as _refusal
+from flowscope.runtime.config import ClusterDef, JobDef
 from flowscope.train.adadelta import AdadeltaOptimizer
 from flowscope.train.adagrad import (
     AdagradDAOptimizer,
@@ -80,6 +81,7 @@ from flowscope.train.schedules import (
     polynomial_decay,
 )
 from flowscope.train.server import Server
+from flowscope.train.server_def import ServerDef
 from flowscope.train.session_manager import SessionManager
 from flowscope.train.warm_start import VocabInfo, init_from_checkpoint, warm_start
 
@@ -93,10 +95,12 @@ __all__ = [
     "CheckpointReader",
     "CheckpointState",
     "ChiefSessionCreator",
+    "ClusterDef",
     "ClusterSpec",
     "ExponentialMovingAverage",
     "FtrlOptimizer",
     "GradientDescentOptimizer",
+    "JobDef",
     "LBFGSOptimizer",
     "MomentumOptimizer",
     "MonitoredSession",
@@ -112,6 +116,7 @@ __all__ = [
     "SaverDef",
     "Scaffold",
     "Server",
+    "ServerDef",
     "SessionCreator",
     "SessionManager",
     "VocabInfo",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.runtime.config import ClusterDef, JobDef
 
 
 class ClusterSpec:
@@ -14,8 +15,9 @@ class ClusterSpec:
         ClusterSpec({"ps": ["a:2222"], "worker": {1: "b:2222"}})
 
     Args:
-        cluster: A dict of lists of addresses, or of dicts from task numbers to addresses; another
-            ClusterSpec; or a connected `fs.cluster.Cluster`, for its tasks now.
+        cluster: A dict of lists of addresses, or of dicts from task numbers to addresses; a
+            `ClusterDef`; another ClusterSpec; or a connected `fs.cluster.Cluster`, for its tasks
+            now.
 
     Raises:
         DTypeError: if it is none of these, or an address is no string.
@@ -26,6 +28,8 @@ class ClusterSpec:
         self._jobs: dict[str, dict[int, str]]
         if isinstance(cluster, ClusterSpec):
             self._jobs = {job: dict(tasks) for job, tasks in cluster._jobs.items()}
+        elif isinstance(cluster, ClusterDef):
+            self._jobs = {job.name: _tasks(job.name, job.tasks) for job in cluster.job}
         elif isinstance(cluster, Mapping):
             self._jobs = {_text("job name", job): _tasks(job, t) for job, t in cluster.items()}
         elif isinstance(getattr(cluster, "tasks", None), tuple):
@@ -35,8 +39,8 @@ class ClusterSpec:
                 self._jobs.setdefault(task.job, {})[task.index] = f"{host}:{port}"
         else:
             raise DTypeError(
-                "expected a dict from job names to lists of addresses, a ClusterSpec or a "
-                f"connected fs.cluster.Cluster, got {cluster!r}"
+                "expected a dict from job names to lists of addresses, a ClusterDef, a ClusterSpec "
+                f"or a connected fs.cluster.Cluster, got {cluster!r}"
             )
 
     @property
@@ -50,6 +54,11 @@ class ClusterSpec:
             job: [tasks[i] for i in range(len(tasks))] if _is_dense(tasks) else dict(tasks)
             for job, tasks in self._jobs.items()
         }
+
+    def as_cluster_def(self) -> ClusterDef:
+        """Returns jobs as a message: sorted by their names, and tasks by their numbers."""
+        jobs = [JobDef(name=n, tasks=dict(sorted(t.items()))) for n, t in self._jobs.items()]
+        return ClusterDef(job=sorted(jobs, key=lambda job: job.name))
 
     def num_tasks(self, job_name: str) -> int:
         """Returns how many tasks a job has."""

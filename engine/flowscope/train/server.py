@@ -17,6 +17,7 @@ from flowscope.errors import (
 )
 from flowscope.runtime.config import ConfigProto
 from flowscope.train.cluster_spec import ClusterSpec
+from flowscope.train.server_def import ServerDef
 
 if TYPE_CHECKING:
     from flowscope.cluster.local_server import LocalServer
@@ -46,8 +47,9 @@ class Server:
     on from the last checkpoint.
 
     Args:
-        server_or_cluster_def: A `ClusterSpec` or what makes one. Where it has one task, port 0 of
-            its address stands for any.
+        server_or_cluster_def: A `ClusterSpec` or what makes one, or a `ServerDef`, which says all
+            that other arguments do not. Where the cluster has one task, port 0 of its address
+            stands for any.
         job_name, task_index: Which of the tasks this process is. The job may be left out where
             there is one, and the number where the job has one task.
         protocol: None or "grpc": how it is called in TensorFlow.
@@ -69,6 +71,12 @@ class Server:
         config: ConfigProto | None = None,
         start: bool = True,
     ) -> None:
+        if isinstance(given := server_or_cluster_def, ServerDef):
+            server_or_cluster_def = given.cluster
+            job_name = job_name or given.job_name or None
+            task_index = given.task_index if task_index is None else task_index
+            protocol = protocol or given.protocol or None
+            config = config or given.default_session_config
         if config is not None and not isinstance(config, ConfigProto):
             raise DTypeError(f"expected a ConfigProto as config, got {config!r}")
         if protocol not in (None, "grpc"):
@@ -98,14 +106,15 @@ class Server:
         return self._spec
 
     @property
-    def server_def(self) -> dict[str, Any]:
-        """What TensorFlow's `ServerDef` tells, as a dict with the names of its fields."""
-        return {
-            "cluster": self._spec.as_dict(),
-            "job_name": self._job,
-            "task_index": self._index,
-            "protocol": "grpc",
-        }
+    def server_def(self) -> ServerDef:
+        """Which task of which cluster it is."""
+        return ServerDef(
+            cluster=self._spec.as_cluster_def(),
+            job_name=self._job,
+            task_index=self._index,
+            default_session_config=self._config or ConfigProto(),
+            protocol="grpc",
+        )
 
     @property
     def target(self) -> str:
