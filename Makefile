@@ -77,6 +77,8 @@ test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
 .PHONY: fuzz
 fuzz: $(STAMPS)/dev ## random programs in all modes for some minutes (MINUTES=5 FUZZ_ARGS="--seed 7")
 	$(PY) tests/fuzz/fuzz.py --minutes $(MINUTES) $(FUZZ_ARGS)
+	$(PY) tests/fuzz/fuzz_placed.py
+	$(PY) tests/fuzz/fuzz_placed.py --cluster
 
 .PHONY: stress
 stress: $(STAMPS)/dev ## tests of clusters TIMES times beside BUSY busy processes (TIMES=200 BUSY=2 TESTS=tests/cluster)

@@ -272,7 +272,8 @@ def test_variables_are_read_where_they_lie_also_beside_another_one(read):
         y = fs.add(read(v), w, name="y")
     assert y.op.colocation_groups() == [b"loc:@w"]
     devices, _ = placed(y)
-    assert devices["y"] == "2" and devices["v/read_1"] == "1"
+    reads = [name for name in devices if name.startswith("v/read")]
+    assert devices["y"] == "2" and [devices[name] for name in reads] == ["1"]
 
 
 def test_kernels_that_one_variable_contradicts_are_named_with_it(monkeypatch):
@@ -354,12 +355,10 @@ def test_gradients_of_a_loop_may_ask_for_another_device(mode, split):
                 sess.run(fs.global_variables_initializer())
                 found.append(sess.run(fetches, {x: feed}))
                 program = sess.plan(fetches, [x]).program
-        assert any(isinstance(n.op, SumOfProducts) for n in program.walk()) == (
-            train_on == "/cpu:1"
-        )
+        assert any(isinstance(n.op, SumOfProducts) for n in program.walk())
         assert any(n.device[-1] == train_on[-1] for n in program.walk())
     for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-7)
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_list_that_a_loop_keeps_lives_with_what_it_keeps():

@@ -89,6 +89,31 @@ class Block:
             other = other.parent
         return other is self
 
+    def is_read_in(self, other: Block | None) -> bool:
+        """Whether operations of `other` can take ours as they are: it lies in this block.
+
+        Or a block around it, or itself, is the gradient of this one: then this one keeps the value.
+        The gradient of a gradient takes what that one was given, not what its forward block has.
+        """
+        while other is not None and other is not self:
+            if other.forward is self:
+                return True
+            other = other.parent
+        return other is self
+
+
+def outermost_read_in(tensor: Tensor, block: Block) -> Tensor:
+    """Returns what a parameter stands for, as far outside as a block can take it from."""
+    found = at = tensor
+    while at.op.definition.is_parameter:
+        outer = dict(at.op.block.captured()).get(at)
+        if outer is None:
+            break
+        at = outer
+        if at.op.block.is_read_in(block):
+            found = at
+    return found
+
 
 def misplaced(thing: Tensor | Operation, use: str = "used") -> GraphError:
     """Returns the error for using what stands in a body outside it (SPEC D1, D3).

@@ -394,10 +394,9 @@ class Building:
             here.gradients = before
 
     def building_context(self) -> tuple[Any, ...]:
-        """Returns what tells two places of building apart: block, control inputs, device, cell."""
-        here, wishes = self._here, self._wished()
-        cell = self._next_order // PLACES
-        return here.block, here.control, wishes.devices, wishes.colocation, cell
+        """Returns what tells two places of building apart: block, control inputs, cell."""
+        here, cell = self._here, self._next_order // PLACES
+        return here.block, here.control, cell
 
 
 def _has_blocking(op: Operation) -> bool:

@@ -9,13 +9,13 @@ from operator import attrgetter
 from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
-from flowscope.graph.block import misplaced
+from flowscope.graph.block import misplaced, outermost_read_in
 from flowscope.graph.building import NO_WISHES, Building
 from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.edits import Edits
 from flowscope.graph.observer import observers
 from flowscope.graph.op import Op, Spec, op_class
-from flowscope.graph.operation import Operation, Tensor, outermost, variable_of, where
+from flowscope.graph.operation import Operation, Tensor, variable_of, where
 from flowscope.graph.origin import Origin, capture
 from flowscope.graph.providers import load
 from flowscope.graph.summary import summary
@@ -91,7 +91,7 @@ class Graph(Building, Edits, WrittenForms):
             for t in inputs:
                 if t.op.block is not block or t.op.stale is not None:
                     if block.hoists and definition.needs_shape_only and self._is_own(t):
-                        beyond = outermost(t)
+                        beyond = outermost_read_in(t, block)
                         with self.enter_block(beyond.op.block):
                             return self.add(definition, (beyond,), name)
                     inputs = self._taken(definition, inputs, origin, name or definition.type)

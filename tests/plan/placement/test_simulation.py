@@ -9,10 +9,9 @@ from flowscope.plan.device_profile import DeviceProfile, Link
 from flowscope.plan.passes.place import place
 from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.placement.choices import Choices
+from flowscope.plan.placement.kept_lists import tied_with_kept
 from flowscope.plan.placement.machine import Machine
-from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.simulation import Prediction
-from flowscope.plan.placement.ties import tied
 
 pytestmark = pytest.mark.usefixtures("graph")
 PREFIX = "/job:localhost/replica:0/task:0/device:"
@@ -45,7 +44,7 @@ def placed(program, of, costs=None, **options):
 
 def _simulated(program, specs, by_cost):
     """The nodes of the program, placed; told before memories are looked at."""
-    ties = tied(program, Makers(program))
+    program, _, ties = tied_with_kept(program, specs)
     choices = Choices(specs, ties)
     plain = [n for n in program.walk() if not n.blocks]
     components = [(c, choices.of(c)[1]) for c in ties.components(plain)]

@@ -251,7 +251,11 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
     # -- reading --------------------------------------------------------------------------------
 
     def value(self) -> Tensor:
-        """Returns the value at this place in program order."""
+        """Returns the value at this place in program order.
+
+        It is one read for all who take it in a block, whatever devices they ask for: so a program
+        has the same operations, and gradients sums of the same terms, with devices and without.
+        """
         graph = self.graph
         graph.observer.hold(self.op)
         key = graph.building_context()
@@ -266,8 +270,10 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
         """Returns the value on the caching device, or itself where there is none."""
         if self._caching_device is None:
             return read
-        with self.graph.name_scope(self.op.name + "/"), self.graph.device(self._caching_device):
-            return identity(read, "cached")
+        graph = self.graph
+        with graph.name_scope(self.op.name + "/"), graph.device(None):
+            with graph.device(self._caching_device):
+                return identity(read, "cached")
 
     def read_value(self) -> Tensor:
         """Returns the value at this place in program order, by a read of its own.

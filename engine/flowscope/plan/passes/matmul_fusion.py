@@ -5,8 +5,8 @@ Three rules, for matrices whose sizes are known but for the number of rows:
 - *sums over iterations*: where a loop adds transpose(x) @ y to a variable in every iteration, as
   gradients do for a matrix that the forward loop multiplies by, it keeps x and y in lists, and one
   product over all rows follows the loop. It does so only where these lists need no more memory than
-  the lists that the loop takes elements of, so the peak stays what it is; and where who makes x and
-  y asks for one device, for lists never cross;
+  the lists that the loop takes elements of, so the peak stays what it is. Which devices are asked
+  for makes no difference: one of x and y would cross in every iteration without it, too;
 - *sums over terms*: an `AddN` of such products, as gradients of an unrolled loop have, is one
   product too, where the factors are smaller than the products;
 - *transposes*: a matrix that few rows are multiplied by, again and again and transposed, is
@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
 from flowscope.control.lists import list_spec
@@ -30,7 +28,6 @@ from flowscope.graph.lazy import frozen
 from flowscope.ops.linalg.products import MatMul
 from flowscope.ops.math.arithmetic import AddN
 from flowscope.plan.known_ops import ADD
-from flowscope.plan.placement.makers import Makers
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import Edits, changed, made_like, origins_of, uses
 from flowscope.plan.structured import LoopNode
@@ -45,43 +42,18 @@ _OFTEN = 4
 
 def fuse_matmuls(program: Program) -> Program:
     """Returns the ordered program with fewer and larger matrix products."""
-    return _fused(program, _Wishes(program))
-
-
-def _fused(program: Program, wishes: _Wishes) -> Program:
     if not program.has_true_specs or not any(isinstance(n.op, MatMul) for n in program.walk()):
         return program
-    inner = {n: tuple([_fused(b, wishes) for b in n.blocks]) for n in program.nodes if n.blocks}
+    inner = {n: tuple([fuse_matmuls(b) for b in n.blocks]) for n in program.nodes if n.blocks}
     program = changed(program, {n: {"blocks": b} for n, b in inner.items() if b != n.blocks})
-    return _Rewriter(program, wishes).run()
-
-
-class _Wishes:
-    """Which devices the makers of a program's values ask for."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    @cached_property
-    def _makers(self) -> Makers | None:
-        """Who makes what; None where all that ask for a device ask for one."""
-        wishes = {n.requested for n in self._program.walk() if n.requested}
-        return Makers(self._program) if len(wishes) > 1 else None
-
-    def agree(self, values: Iterable[Value]) -> bool:
-        """Whether some values can be made on one device, as far as anybody asks for one."""
-        if self._makers is None:
-            return True
-        found = [self._makers.maker(v) for v in values]
-        return None not in found and len({n.requested for n in found if n} - {""}) < 2
+    return _Rewriter(program).run()
 
 
 class _Rewriter:
     """One walk through the nodes of a block in order."""
 
-    def __init__(self, program: Program, wishes: _Wishes) -> None:
+    def __init__(self, program: Program) -> None:
         self._program = program
-        self._wishes = wishes
         self._uses = uses(program)
         self._own = set(program.nodes)
         self._awaited = {*program.targets, *[c for n in program.nodes for c in n.control]}
@@ -151,7 +123,7 @@ class _Rewriter:
 
     def _after(self, loop: LoopNode) -> list[Node]:
         """Takes sums of products out of a loop; returns what follows it."""
-        found = _Sums(loop, self._wishes)
+        found = _Sums(loop)
         made = []
         for sum_ in found.worth():
             value = sum_.start
@@ -181,9 +153,8 @@ class _Sum:
 class _Sums:
     """The sums of products that a loop computes, and how they are taken out of it."""
 
-    def __init__(self, loop: LoopNode, wishes: _Wishes) -> None:
+    def __init__(self, loop: LoopNode) -> None:
         self._loop = loop
-        self._wishes = wishes
         self._conditions, self._body = loop.conditions, loop.body
         self._uses = uses(self._body)
         self._own = {v for node in self._body.nodes for v in node.outputs}
@@ -229,8 +200,6 @@ class _Sums:
             return None
         pairs = [(v.node.inputs[0], v.node.inputs[1]) for v in terms if v.node is not None]
         if not all(v in self._own or v in self._body.feeds for pair in pairs for v in pair):
-            return None
-        if not all(map(self._wishes.agree, pairs)):
             return None
         start = self._loop.starts[i]
         origins = origins_of([add, *[v.node for v in terms]])

@@ -107,6 +107,7 @@ class _Projector:
         self._locations = ValueLocations(program)
         self._participants: dict[Node, dict[str, None]] = {}
         self._used = {v for n in program.walk() for v in n.inputs}.union(program.fetches)
+        self._used.update(v for n in program.walk() for b in n.blocks for v in b.fetches)
         self._devices = self._work(program)
         #: The levels of nodes and parameters.
         self._levels: dict[Node | Value, _Level] = {}

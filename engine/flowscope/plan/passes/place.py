@@ -23,6 +23,7 @@ from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
 from flowscope.plan.rewriting import Edits
+from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.placement.by_cost import ByCost
@@ -49,8 +50,11 @@ def place(
             a device contradict each other, and `soft` is not set.
     """
     program = _wishing(program, wishes) if wishes else program
-    makers = Makers(program)
-    ties = tied(program, makers)
+    makers, ties = Makers(program), tied(program)
+    if any(isinstance(n, LoopNode) and n.kept for n in program.walk()):
+        from flowscope.plan.placement.kept_lists import tied_with_kept
+
+        program, makers, ties = tied_with_kept(program, devices)
     placer = _Placer(Choices(devices, ties), ties, soft)
     if any(d.device_type != "CPU" for d in devices):
         from flowscope.plan.placement.steering import steering

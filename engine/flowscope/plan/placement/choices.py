@@ -144,7 +144,12 @@ def _precedence(node: Node) -> tuple[int, int]:
 def _binding(component: Sequence[Node]) -> list[Node]:
     """Returns the nodes whose wishes count where those that can follow do so."""
     first = leader(component)
-    return [n for n in component if n is first or n.op.is_handle or not _touches(n)]
+    return [n for n in component if n is first or is_binding(n)]
+
+
+def is_binding(node: Node) -> bool:
+    """Whether a node's wish counts whatever others ask for: it does not follow what it touches."""
+    return node.op.is_handle or not _touches(node)
 
 
 def _touches(node: Node) -> bool:
@@ -188,4 +193,4 @@ def place_of(node: Node) -> dict[str, str | None]:
     return where(node.origins[0]) if node.origins else {}
 
 
-__all__ = ["Choices", "Found", "can_run", "is_plain", "key_of", "leader", "place_of"]
+__all__ = ["Choices", "Found", "can_run", "is_binding", "is_plain", "key_of", "leader", "place_of"]

@@ -3,8 +3,9 @@
 Nodes share a device that touch one variable or queue, that touch one list or TensorArray - also as
 a loop's variable, through branches, in bodies - and that were built in a `colocate_with` block.
 Lists never cross from one device to another, their elements do: so who takes elements of a list is
-not tied to it, and a list that a loop keeps is tied to who makes the kept values. Loops and
-branches are tied to nothing themselves; those made by hand are one component.
+not tied to it. A list that a loop keeps is tied to who makes the kept values, as far as that is
+possible (`flowscope.plan.placement.kept_lists`). An empty list is there everywhere, as constants
+are. Loops and branches are tied to nothing themselves; those made by hand are one component.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from flowscope.control.lists import EmptyList
 from flowscope.control.primitives import Enter, Exit, Merge, NextIteration, Primitive, Switch
 from flowscope.graph.dtypes import resource, variant
-from flowscope.plan.placement.makers import Makers
 from flowscope.plan.program import Node, Program, Value, is_back_edge
 from flowscope.plan.structured import CondNode, LoopNode
 
 _Element = Node | Value
+#: The dtypes of what never crosses.
+_HELD = (resource, variant)
 
 
 class Ties:
@@ -103,13 +106,13 @@ def thing_of(value: Value) -> str:
     return f'{"resource" if value.spec.variable is None else "variable"} "{value.label}"'
 
 
-def tied(program: Program, makers: Makers) -> Ties:
-    """Returns the ties of a program's nodes, those in blocks included."""
+def tied(program: Program) -> Ties:
+    """Returns the ties of a program's nodes, those in blocks included, but for kept values."""
     ties = Ties()
     colocated: list[Node] = []
     for node in program.walk():
         if isinstance(node, LoopNode):
-            _tie_loop(ties, node, makers)
+            _tie_loop(ties, node)
         elif isinstance(node, CondNode):
             _tie_branches(ties, node)
         else:
@@ -125,30 +128,33 @@ def tied(program: Program, makers: Makers) -> Ties:
 
 
 def is_held(value: Value) -> bool:
-    """Whether a value never crosses: a handle, a list."""
-    return value.spec.dtype is resource or value.spec.dtype is variant
+    """Whether a value never crosses: a handle, a list that may have elements."""
+    if value.spec.dtype is variant:
+        return value.node is None or type(value.node.op) is not EmptyList
+    return value.spec.dtype is resource
 
 
-def _tie_loop(ties: Ties, loop: LoopNode, makers: Makers) -> None:
+def _tie_loop(ties: Ties, loop: LoopNode) -> None:
     for i, start in enumerate(loop.starts):
-        if is_held(start):
+        if start.spec.dtype in _HELD:
             inside = [b.feeds[i] for b in loop.blocks]
-            for value in (*inside, loop.next_values[i], loop.results[i]):
-                ties.tie(start, value)
+            _tie_held(ties, [*inside, start, loop.next_values[i], loop.results[i]])
     for taken, element in zip(loop.taken, loop.elements, strict=True):
-        if is_held(element):
-            ties.tie(taken, element)
+        _tie_held(ties, [taken, element])
     for kept, value in zip(loop.kept, loop.kept_values, strict=True):
-        home = value if is_held(value) else makers.maker(value)
-        if home is not None:
-            ties.tie(kept, home, "" if home is value else "give and keep one value")
+        _tie_held(ties, [kept, value])
 
 
 def _tie_branches(ties: Ties, branch: CondNode) -> None:
     for i, value in enumerate(branch.outputs):
-        if is_held(value):
-            ties.tie(value, branch.then.fetches[i])
-            ties.tie(value, branch.orelse.fetches[i])
+        _tie_held(ties, [value, *[b.fetches[i] for b in branch.blocks]])
+
+
+def _tie_held(ties: Ties, values: Iterable[Value]) -> None:
+    """Ties those of some values that never cross: they are one list, or one handle."""
+    held = [v for v in values if is_held(v)]
+    for a, b in zip(held, held[1:], strict=False):
+        ties.tie(a, b)
 
 
 def _tie_colocated(ties: Ties, program: Program, nodes: list[Node]) -> None:
