@@ -84,3 +84,28 @@ def test_a_loop_is_shown_where_its_steps_run(graph):
                 assert progress.current(0.0, sess).description != "next"
                 elsewhere.run(two)
     assert Feed(other).session is None
+
+
+def test_a_pause_is_no_part_of_the_time_that_is_left(graph):
+    x = fs.placeholder(fs.float32, [])
+    y = fs.exp(x)
+    told = []
+    with fs.Session() as sess:
+        for i in fs.progress(range(4), "training"):
+            begin_s = sess.engine.loops[0].start_s
+            if i == 2:  # two steps took a second each, and the third one is paused for an hour
+                sess.pause()
+                thread = threading.Thread(target=sess.run, args=(y, {x: 1.0}))
+                thread.start()
+                while not sess.gate.held_steps():
+                    threading.Event().wait(0.001)
+                for now_s in (2.0, 1802.0, 3602.0):
+                    told.append(progress.current(begin_s + now_s, sess))
+                sess.resume()
+                thread.join()
+                told.append(progress.current(begin_s + 3602.0, sess))
+            else:
+                sess.run(y, {x: 1.0})
+            if i == 3:
+                told.append(progress.current(begin_s + 3603.0, sess))
+    assert [(p.elapsed_s, p.eta_s) for p in told] == [(2.0, 2.0)] * 4 + [(3.0, 1.0)]

@@ -26,6 +26,9 @@ class _Tracker:
         self.total = total
         self.done = 0
         self.start_s = time.monotonic()
+        #: Seconds in which steps of it were paused, as far as looks have seen.
+        self.paused_s = 0.0
+        self._paused_since_s: float | None = None
         self.end_s: float | None = None
         self._graph = get_default_graph()
         self._engine = owner
@@ -50,10 +53,16 @@ class _Tracker:
         """Whether the session has gone on since the loop ended, or began after it."""
         return bool(session.running) or self._after.get(session) != session.attempts
 
+    def look(self, now_s: float, is_paused: bool) -> None:
+        """Notes whether its steps are paused: what a pause takes says nothing of the time left."""
+        since_s, self._paused_since_s = self._paused_since_s, now_s if is_paused else None
+        if since_s is not None:
+            self.paused_s += now_s - since_s
+
     def state(self, now_s: float) -> Progress:
         from flowscope.live.schema import Progress  # at need: most programs are never looked at
 
-        elapsed = (now_s if self.end_s is None else self.end_s) - self.start_s
+        elapsed = (now_s if self.end_s is None else self.end_s) - self.start_s - self.paused_s
         eta = None
         if self.total is not None and self.done and self.end_s is None:
             eta = round(elapsed / self.done * (self.total - self.done), 3)
@@ -98,6 +107,7 @@ def current(now_s: float, session: Session) -> Progress | None:
     running: list[_Tracker] = session.engine.loops
     for tracker in list(running):
         if tracker.concerns(session):
+            tracker.look(now_s, session.gate.state == "paused")
             return tracker.state(now_s)
     ended: _Tracker | None = session.engine.ended_loop
     if ended is not None and ended.concerns(session) and not ended.is_over_for(session):

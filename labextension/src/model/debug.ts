@@ -169,7 +169,7 @@ function loopText(loop: string): string {
 
 /** Why a step is held. */
 export function whyText(state: DebugState, { breakpoint, is_past }: StopState): string {
-  if (is_past) return "of the past: moves are its own, Continue ends it";
+  if (is_past) return "of the past: moves are its own, Leave the past ends it";
   const point = state.breakpoints.find(({ number }) => number === breakpoint);
   if (breakpoint === null) return "paused, or moved on by hand";
   if (!point) return `breakpoint ${breakpoint}, which is gone`;

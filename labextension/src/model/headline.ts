@@ -1,6 +1,7 @@
 /** What the header says of how far things have come: of a loop in Python, else of a loop in a long step. Pure. */
 import type { RunState, SessionState } from "../wire/messages.js";
 import { whole } from "./figures.js";
+import type { ViewState } from "./view_state.js";
 import { countText, inOrder, nameText, paceText, shareOf } from "./running.js";
 
 export interface Headline {
@@ -12,17 +13,18 @@ export interface Headline {
 }
 
 /** null where nothing has a beginning and an end. */
-export function headline(session: SessionState | null, run: RunState | null): Headline | null {
-  return ofProgress(session) ?? ofLoop(session, run);
+export function headline(session: SessionState | null, run: RunState | null, { kind, isGoing }: Pick<ViewState, "kind" | "isGoing">): Headline | null {
+  // Between two steps of a loop in Python a session is idle, and the loop goes on.
+  return ofProgress(session, isGoing || kind === "idle") ?? ofLoop(run, isGoing);
 }
 
 /** Iterations per second of the outermost loop; "" where none runs. */
-export function loopRate(session: SessionState | null, run: RunState | null): string {
+export function loopRate(run: RunState | null, isGoing: boolean): string {
   const [outermost] = inOrder(run?.frames ?? []);
-  return outermost && isGoing(session) ? paceText(outermost.iterations_per_s) : "";
+  return outermost && isGoing ? paceText(outermost.iterations_per_s) : "";
 }
 
-function ofProgress(session: SessionState | null): Headline | null {
+function ofProgress(session: SessionState | null, isGoing: boolean): Headline | null {
   const progress = session?.progress ?? null;
   if (!progress) return null;
   const { description, done, total, eta_s } = progress;
@@ -30,18 +32,14 @@ function ofProgress(session: SessionState | null): Headline | null {
   const isDone = done === total;
   return {
     text: description ? `${description} ${count}` : count, share: total ? Math.min(1, done / total) : null,
-    left_s: isDone ? null : eta_s,
+    left_s: isDone || !isGoing ? null : eta_s,
   };
 }
 
-function ofLoop(session: SessionState | null, run: RunState | null): Headline | null {
+function ofLoop(run: RunState | null, isGoing: boolean): Headline | null {
   const [loop] = inOrder(run?.frames ?? []);
   if (!loop) return null;
   const { limit, iteration, iterations_per_s: rate } = loop;
-  const left_s = isGoing(session) && limit !== null && rate ? Math.max(0, limit - iteration) / rate : null;
+  const left_s = isGoing && limit !== null && rate ? Math.max(0, limit - iteration) / rate : null;
   return { text: `${nameText(loop)} ${countText(loop)}`, share: shareOf(loop), left_s };
-}
-
-function isGoing(session: SessionState | null): boolean {
-  return session?.state === "running";
 }

@@ -69,7 +69,7 @@ class CurrentView {
 
   /** The view in the notebook that is seen whose session runs. */
   running(): Element | null {
-    const [first] = [...document.querySelectorAll(".jp-NotebookPanel .fs-view:is([data-run=running],[data-run=paused])")].filter(isSeen);
+    const [first] = [...document.querySelectorAll(".jp-NotebookPanel .fs-view:is([data-run=running],[data-run=paused],[data-run=held],[data-run=past])")].filter(isSeen);
     return first ?? null;
   }
 

@@ -34,6 +34,7 @@ import { notesOf, opName, wouldRun } from "../model/run_setup.js";
 import { RunLink } from "./run_link.js";
 import { SessionLink, type Ask, type SendCommand } from "./session_link.js";
 import { Slicer } from "./slicer.js";
+import { stateOf } from "./state.js";
 import { Stage } from "./stage.js";
 import { storeOf, type WidgetState } from "./store_sync.js";
 import { Timeline } from "./timeline.js";
@@ -223,11 +224,10 @@ export class App {
   #tellState(): void {
     const { session } = this.model;
     if (!this.session.isLive) return;
-    this.#root.dataset.run = session?.state ?? "none";
+    const { kind, text } = stateOf(this.#view);
+    this.#root.dataset.run = kind;
     const rate = session?.steps_per_s == null ? "" : `, ${rateText(session.steps_per_s)}`;
-    tellPage<ToldState>(this.#root, STATE_EVENT, {
-      state: session?.state ?? "none", text: session ? `${session.state}${rate}` : "",
-    });
+    tellPage<ToldState>(this.#root, STATE_EVENT, { state: kind, text: session ? `${text}${rate}` : "" });
   }
 
   #onStore({ what, by }: StoreChange): void {

@@ -9,6 +9,8 @@ import type { IconName } from "./dom.js";
 import type { ViewContext } from "./context.js";
 import { hasPanel, PANEL_EVENT, tellPage, type PanelWish } from "./host.js";
 import { fetchesOf, statusText, toggled } from "../model/run_setup.js";
+import { stateOf } from "./state.js";
+import type { PauseAction } from "../model/view_state.js";
 import { exportDot, exportPng, exportSvg } from "./save.js";
 
 /** A part of a view that has keys of its own. */
@@ -37,15 +39,10 @@ export interface ViewCommand {
 }
 
 const ZOOM_STEP = 1.25;
-const CAN_PAUSE: readonly string[] = ["running", "idle", "stopped"];
-const CAN_STEP: readonly string[] = ["running", "pausing", "paused"];
-
+const PAUSE_LOOKS: Readonly<Record<PauseAction, { readonly label: string; readonly icon: IconName } | null>> = {
+  pause: null, continue: { label: "Continue", icon: "play" }, "leave past": { label: "Leave the past", icon: "play" },
+};
 const always = (): boolean => true;
-const stateIn = ({ session, model }: ViewContext, states: readonly string[]): boolean =>
-  session.isHeard && states.includes(model.session?.state ?? "none");
-/** A step is held, or is about to be, or one of the past stands. */
-const isPaused = ({ model, debug }: ViewContext): boolean =>
-  model.session?.state === "paused" || model.session?.state === "pausing" || debug.stop?.is_past === true;
 const canDock = ({ isDocked, session }: ViewContext): boolean => hasPanel() && !isDocked && session.isLive;
 const hasSelection = ({ selection }: ViewContext): boolean => selection.box !== null;
 
@@ -98,7 +95,7 @@ const fed = ({ runs, model, selection }: ViewContext): string | null => {
   return runs.setup.needs.find((need) => need.name === name)?.name ?? null;
 };
 
-const isHeld = ({ session, debug }: ViewContext): boolean => session.isHeard && debug.stop !== null;
+const isHeld = (view: ViewContext): boolean => stateOf(view).isHeld;
 const target = ({ model, selection }: ViewContext): ReturnType<typeof targetOf> => targetOf(model, selection.box);
 
 /** Sets a breakpoint at the selection, or removes the one that stands there. */
@@ -150,21 +147,21 @@ const inTime = (id: string, label: string, keys: readonly string[], act: (view: 
 export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "pause", label: "Pause", keys: [" "], icon: "pause",
-    look: (view) => (isPaused(view) ? { label: "Continue", icon: "play" } : null),
-    isEnabled: (view) => isPaused(view) ? view.session.isHeard : stateIn(view, CAN_PAUSE),
-    run: (view) => view.session.send(isPaused(view) ? "resume" : "pause"),
+    look: (view) => PAUSE_LOOKS[stateOf(view).pause ?? "pause"],
+    isEnabled: (view) => stateOf(view).pause !== null,
+    run: (view) => view.session.send(stateOf(view).pause === "pause" ? "pause" : "resume"),
   },
   {
     id: "step-op", label: "Step one operation", keys: ["."], icon: "stepOp",
-    isEnabled: (view) => stateIn(view, CAN_STEP) || isHeld(view), run: step("step_op"),
+    isEnabled: (view) => stateOf(view).canMove, run: step("step_op"),
   },
   {
     id: "step-iteration", label: "Step one iteration", keys: [">"], icon: "stepIteration",
-    isEnabled: (view) => stateIn(view, CAN_STEP) || isHeld(view), run: step("step_iteration"),
+    isEnabled: (view) => stateOf(view).canMove, run: step("step_iteration"),
   },
   {
     id: "stop", label: "Stop", keys: [], icon: "stop",
-    isEnabled: (view) => stateIn(view, CAN_STEP), run: ({ session }) => session.send("stop"),
+    isEnabled: (view) => stateOf(view).canStop, run: ({ session }) => session.send("stop"),
   },
   {
     id: "step-back", label: "Step back one operation", keys: [","], icon: "stepBack",

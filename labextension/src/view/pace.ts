@@ -1,6 +1,7 @@
 /** The list in the run bar that sets slow motion. */
 import { make, OWN_KEYS } from "./dom.js";
 import type { ViewContext } from "./context.js";
+import { stateOf } from "./state.js";
 
 /** Seconds per operation, 0 for full speed. */
 const PACES: readonly (readonly [number, string])[] = [
@@ -21,8 +22,9 @@ export class Pace {
   }
 
   update(): void {
-    const { model, session } = this.#view;
-    this.element.disabled = !session.isHeard || model.session === null || model.session.state === "closed";
+    const { model } = this.#view;
+    const { kind } = stateOf(this.#view);
+    this.element.disabled = ["saved", "recording", "lost", "none", "closed"].includes(kind);
     this.#show(model.run?.pace_s ?? null);
   }
 

@@ -2,15 +2,12 @@
 import type { RunState, SessionState } from "../wire/messages.js";
 import { clock, duration, plural, rate, significant, whole } from "../model/figures.js";
 import { headline, loopRate } from "../model/headline.js";
+import type { ViewState } from "../model/view_state.js";
 import type { ViewContext } from "./context.js";
 import { make, setText } from "./dom.js";
 import { Pace } from "./pace.js";
+import { stateOf } from "./state.js";
 import type { Panel } from "./panel.js";
-
-const STATE_TEXT: Readonly<Record<SessionState["state"], string>> = {
-  idle: "idle", running: "running", pausing: "pausing\u2026", paused: "paused", stopping: "stopping\u2026",
-  stopped: "stopped", closed: "closed",
-};
 
 const ON_THE_WAY: readonly string[] = ["pausing", "stopping"];
 const RUN_BUTTONS = ["pause", "step-op", "step-iteration", "stop"] as const;
@@ -51,10 +48,10 @@ class RunBar {
   /** Shows the link to the session: whether it hears, and what was said. */
   updateLink(): void {
     const { message, isLasting } = this.#view.session;
+    this.#show();
     this.element.classList.toggle("fs-says", message !== "" && isLasting);
     setText(this.#message, message);
     this.#message.title = message;
-    this.#pace.update();
   }
 
   /** What is said stays until the session has got where it was going; a problem stays longer. */
@@ -64,25 +61,32 @@ class RunBar {
   }
 
   update(): void {
-    const { model } = this.#view;
-    const { session } = model;
+    const { session } = this.#view.model;
     this.#forgetMessage(session);
     this.#session = session;
-    const state = session?.state ?? "none";
-    this.#state.dataset.state = state;
-    setText(this.#state, session ? STATE_TEXT[session.state] : this.#view.session.isRecorded ? "recording" : this.#view.session.isLive ? "no session" : "saved");
+    this.#show();
+  }
+
+  #show(): void {
+    const { model } = this.#view;
+    const { session } = model;
+    const shown = stateOf(this.#view);
+    const { kind, text, isGoing } = shown;
+    this.#state.dataset.state = kind;
+    setText(this.#state, text);
+    this.#state.title = text;
     setText(this.#steps, session ? plural(session.steps, "step") : "");
-    setText(this.#rate, session?.steps_per_s == null ? loopRate(session, model.run) : rate(session.steps_per_s));
+    setText(this.#rate, session?.steps_per_s == null ? loopRate(model.run, isGoing) : rate(session.steps_per_s));
     setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step`);
     setText(this.#skipped, model.skipped > 0 ? `${whole(model.skipped)} skipped` : "");
     setText(this.#nodes, plural(model.nodes.size, "op"));
     setText(this.#note, session && model.control === "between cells" ? "buttons act between cells" : "");
-    this.#showProgress(session, model.run);
+    this.#showProgress(session, model.run, shown);
     this.#pace.update();
   }
 
-  #showProgress(session: SessionState | null, run: RunState | null): void {
-    const told = headline(session, run);
+  #showProgress(session: SessionState | null, run: RunState | null, shown: ViewState): void {
+    const told = headline(session, run, shown);
     this.#progress.hidden = told === null;
     setText(this.#eta, told?.left_s == null ? "" : `ETA ${clock(told.left_s)}`);
     if (!told) return;
@@ -106,6 +110,7 @@ export const runBarPanel: Panel = {
     const bar = new RunBar(view);
     view.model.changed.connect(() => bar.update(), view.until);
     view.session.changed.connect(() => bar.updateLink(), view.until);
+    view.debug.changed.connect(() => bar.update(), view.until);
     bar.update();
     return bar.element;
   },

@@ -1,0 +1,8 @@
+/** The state of a view, from all that it knows. */
+import { viewState, type ViewState } from "../model/view_state.js";
+import type { ViewContext } from "./context.js";
+
+export function stateOf({ model, session, debug }: Pick<ViewContext, "model" | "session" | "debug">): ViewState {
+  const link = session.isRecorded ? "recording" : !session.isLive ? "saved" : session.isHeard ? "heard" : "silent";
+  return viewState(link, model.session, debug.stop, (op) => model.nodes.get(model.ownId(op))?.name ?? null);
+}
