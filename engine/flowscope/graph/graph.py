@@ -48,6 +48,8 @@ class Graph(Building, Edits, WrittenForms):
         self._names: dict[str, int] = {}
         self._collections: dict[Any, list[Any]] = {}
         self._writes: dict[Tensor, int] = {}
+        #: Handles of variables that may have another shape than the static one.
+        self._reshaped: set[Operation] = set()
         self._finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
@@ -160,11 +162,15 @@ class Graph(Building, Edits, WrittenForms):
 
     def _note_state(self, op: Operation, given: tuple[Tensor, ...]) -> None:
         """Places an operation with its variable, and notes which variables it writes."""
+        handle = None
         if op.inputs and (handle := variable_of(op.inputs[0])) is not None:
             op.device = handle.device  # what touches a variable stands where the variable stands
         if op.definition.writes_state:
             for t in given:
                 self._writes[t] = op.order
+            if op.definition.reshapes and handle is not None and not self.is_reshaped(handle):
+                self._reshaped.add(handle)
+                self.edited(handle)  # plans relied on the static shape
 
     def _refusal(self, name: str, kind: str, origin: Origin) -> GraphError:
         error = GraphError("the graph is finalized: nothing can be added to it")
@@ -274,6 +280,10 @@ class Graph(Building, Edits, WrittenForms):
         Of those that the running cell has made; -1 if there is none.
         """
         return self._writes.get(handle, -1)
+
+    def is_reshaped(self, handle: Operation) -> bool:
+        """Whether a variable may have another shape than the static one of its handle."""
+        return handle in self._reshaped
 
     def finalize(self) -> None:
         """Makes the graph read-only."""

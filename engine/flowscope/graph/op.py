@@ -238,6 +238,15 @@ class Op(Immutable):
     #: The op type's name: that of the class, unless it says another.
     type: ClassVar[str]
 
+    @property
+    def reshapes(self) -> bool:
+        """Whether it may give a variable another shape than the static one."""
+        return False
+
+    def opened(self) -> Op:
+        """Returns the handle of a variable whose static shape is not known; else itself."""
+        return self
+
     def __init_subclass__(cls, abstract: bool = False, **facts: Any) -> None:
         super().__init_subclass__()
         for name, value in facts.items():

@@ -114,7 +114,6 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "random.stateless_normal": {"alg": _ONE_GENERATOR},
     "random.stateless_truncated_normal": {"alg": _ONE_GENERATOR},
     "raw_ops.VarHandleOp": {"allowed_devices": Refused("fs.device says where a variable lies")},
-    "raw_ops.Assign": {"validate_shape": Refused("make the variable with an open shape", (True,))},
     **{
         f"raw_ops.{name}": {"new_axis_mask": Refused("a new axis cannot be assigned to")}
         for name in ("StridedSliceAssign", "ResourceStridedSliceAssign")
@@ -164,12 +163,6 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "train.Saver": {
         "builder": Refused("a saver builds its operations itself"),
         "write_version": Refused("there is one format: leave it, or pass SaverDef.V2", (None, 2)),
-    },
-    "assign": {
-        "validate_shape": Refused(
-            "make the variable with validate_shape=False: it then takes values of any shape",
-            (None, True),
-        ),
     },
 }
 

@@ -23,6 +23,7 @@ from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.licm import hoist_loop_invariants
 from flowscope.plan.passes.matmul_fusion import fuse_matmuls
 from flowscope.plan.passes.matmul_slicing import slice_matmuls
+from flowscope.plan.passes.open_shapes import open_shapes
 from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
@@ -126,6 +127,12 @@ PASSES: tuple[Pass, ...] = (
         lambda program, _: order(program),
         "puts nodes behind what they need, and accesses to one variable in program order",
         "of all orders that respect data and control it takes the one nearest to program order",
+    ),
+    Pass(
+        "open_shapes",
+        lambda program, _: open_shapes(program),
+        "forgets static shapes that follow from variables which may have got another shape",
+        "a spec that says less is right wherever one that says more is",
     ),
     Pass(
         "lift",

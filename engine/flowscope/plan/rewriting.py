@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from flowscope.control.primitives import Merge
-from flowscope.graph.op import Op
+from flowscope.graph.op import Op, Spec
 from flowscope.plan.origins import OperationRef
 from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
 
@@ -248,6 +248,46 @@ def changed(program: Program, fields: Mapping[Node, Mapping[str, Any]]) -> Progr
     return edits.applied(program)
 
 
+def with_specs(program: Program, specs: Mapping[Value, Spec]) -> Program:
+    """Returns a copy of a program, and of its blocks, in which values have other specs.
+
+    Args:
+        program: The program.
+        specs: The specs by values: outputs of nodes, or what changes in the iterations of loops.
+    """
+    values: dict[Value, Value] = {}
+    nodes: dict[Node, Node] = {}
+
+    def now(given: Iterable[Value]) -> tuple[Value, ...]:
+        return tuple([values.get(v, v) for v in given])
+
+    def copied(block: Program) -> Program:
+        for v in block.feeds:
+            if v in specs:
+                values[v] = Value(None, v.index, specs[v], v.name, v.identity)
+        for node in block.nodes:
+            made = nodes[node] = node.copy()
+            for v, new in zip(node.outputs, made.outputs, strict=True):
+                new.spec = specs.get(v, v.spec)
+                values[v] = new
+        for node in block.nodes:
+            made = nodes[node]
+            made.inputs = now(node.inputs)
+            made.control = tuple([nodes.get(n, n) for n in node.control])
+            made.blocks = tuple([copied(b) for b in node.blocks])
+        return dataclasses.replace(
+            block,
+            nodes=tuple([nodes[n] for n in block.nodes]),
+            feeds=now(block.feeds),
+            fetches=now(block.fetches),
+            targets=tuple([nodes.get(n, n) for n in block.targets]),
+        )
+
+    found = copied(program)
+    tensors = tuple([(key, values.get(v, v)) for key, v in program.tensors])
+    return dataclasses.replace(found, tensors=tensors)
+
+
 def uses(program: Program) -> Counter[Value]:
     """Returns how often a program's nodes and fetches read each value."""
     return Counter([*(v for n in program.nodes for v in n.inputs), *program.fetches])
@@ -298,4 +338,5 @@ __all__ = [
     "replaced",
     "uses",
     "with_nodes",
+    "with_specs",
 ]

@@ -15,8 +15,8 @@ from flowscope.runtime.resources import Container, VariableState
 
 def variable_state(graph: Graph, container: Container, handle: Any) -> VariableState:
     """Returns where a container keeps the value of the variable with this `VarHandleOp`."""
-    name = handle.shared_name
-    if graph.observer.restarts.get(name) == handle:
+    name, restart = handle.shared_name, graph.observer.restarts.get(handle.shared_name)
+    if restart is not None and handle in (restart, restart.opened()):
         return container.restarted(name, handle.shape, handle.dtype.np_dtype)
     return container.variable(name, handle.shape)
 

@@ -265,7 +265,10 @@ class Session(Controls):
     def variable_state(self, handle: Tensor) -> VariableState:
         """Returns where the value of the variable with this handle is kept."""
         device = self._planner.placements.get(handle.op.id, "")
-        return self._planner.state_at(handle.op.definition, device)  # type: ignore[no-any-return]
+        definition = handle.op.definition
+        if self.graph.is_reshaped(handle.op):
+            definition = definition.opened()
+        return self._planner.state_at(definition, device)  # type: ignore[no-any-return]
 
     def _state(self, handle: Any) -> Any:
         container, name = self._container, handle.container

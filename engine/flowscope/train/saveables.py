@@ -142,7 +142,9 @@ def _add(found: dict[str, list[Variable]], variable: Variable) -> None:
 def _saveable(name: str, parts: list[Variable]) -> Saveable:
     infos = [v._save_slice_info for v in parts]
     if len(parts) == 1 and (infos[0] is None or list(infos[0].full_shape) == list(parts[0].shape)):
-        return Saveable(name, tuple(parts), 0, parts[0].shape._dims)
+        one = parts[0]
+        dims = None if one.graph.is_reshaped(one.op) else one.shape._dims
+        return Saveable(name, tuple(parts), 0, dims)
     if any(i is None for i in infos):
         raise InvalidArgumentError(
             f'several variables would be saved as "{name}" which are no parts of one: '

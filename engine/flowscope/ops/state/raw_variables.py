@@ -184,14 +184,14 @@ def Assign(
     Args:
         ref: A variable.
         value: The value, of the variable's dtype and shape.
-        validate_shape: Has to be True: the shape is the variable's.
+        validate_shape: Whether the value must fit the variable's static shape, see `fs.assign`.
         use_locking: Writes are always atomic.
         name: Name of the operation.
     """
     del use_locking
-    refuse("raw_ops.Assign", validate_shape=validate_shape)
     handle = handle_of(ref)
-    return apply(state.AssignVariableOp(), handle, _like(value, handle), name=name or "Assign")
+    op = state.AssignVariableOp(validate_shape=validate_shape)
+    return apply(op, handle, _like(value, handle), name=name or "Assign")
 
 
 def AssignAdd(*, ref: Any, value: Any, use_locking: bool = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -46,6 +47,10 @@ class VarHandleOp(Op, is_stateful=True, is_handle=True):
     shape: Dims
     container: str
     shared_name: str
+
+    def opened(self) -> VarHandleOp:
+        """Returns the handle of the same variable without a static shape."""
+        return dataclasses.replace(self, shape=None)
 
     def infer(self) -> Spec:
         return Spec(dtypes.resource, (), variable=Spec(self.dtype, self.shape))
@@ -117,12 +122,28 @@ class Write(Op, abstract=True, is_stateful=True, writes_state=True, is_different
 
 @frozen
 class AssignVariableOp(Write, template="{0}.assign({1})", is_checkable=True):
-    """Sets a variable's value."""
+    """Sets a variable's value.
+
+    Attributes:
+        validate_shape: Whether the value must fit the variable's static shape; else the variable
+            takes the value's shape, whatever it was.
+    """
 
     group: str = ""
+    validate_shape: bool = True
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether it may give the variable another shape than the static one."""
+        return not self.validate_shape
 
     def infer(self, handle: Spec, value: Spec) -> Spec:
-        return like_variable(handle, value, "a value")
+        if self.validate_shape:
+            return like_variable(handle, value, "a value")
+        variable = variable_spec(handle)
+        if value.dtype is not variable.dtype:
+            raise expected_dtype(f"a value of dtype {variable.dtype}, the variable's", value.dtype)
+        return value.like()
 
     def kernel(self, xp: ArrayModule, state: Any, value: Array) -> Array:
         return state.assign(value)

@@ -344,7 +344,11 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
             name: Name of the operation.
             read_value: False returns the operation instead.
         """
-        return self._write(state.AssignVariableOp(), value, name or "Assign", read_value)
+        return self._assign(value, True, name, read_value)
+
+    def _assign(self, value: Any, validate_shape: bool, name: str | None, read_value: bool) -> Any:
+        op = state.AssignVariableOp(validate_shape=validate_shape or self.shape.rank is None)
+        return self._write(op, value, name or "Assign", read_value)
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Any:  # fmt: skip
@@ -566,18 +570,14 @@ def assign(ref: Variable, value: Any, validate_shape: bool | None = None, use_lo
     Args:
         ref: The variable.
         value: The new value.
-        validate_shape: Whether the value must have the variable's shape, as it always must. A
-            variable of an open shape (`fs.Variable(..., validate_shape=False)`) takes any; for
-            others False is refused.
+        validate_shape: Whether the value must fit the variable's static shape. False gives the
+            variable the value's shape. Its static shape, and that of all that was made of it, stay
+            what they were; steps compute with the shape that it has. A variable of an open shape
+            (`fs.Variable(..., validate_shape=False)`) takes any value.
         use_locking: True or False: writes are always atomic.
         name: Name of the operation.
-
-    Raises:
-        UnimplementedError: if `validate_shape` is False and the variable has a known shape.
     """
-    if validate_shape is False and is_known(ref.shape._dims):
-        refuse("assign", validate_shape=validate_shape)
-    return ref.assign(value, name=name)  # type: ignore[no-any-return]
+    return ref._assign(value, validate_shape is not False, name, True)  # type: ignore[no-any-return]
 
 
 def assign_add(

@@ -57,10 +57,13 @@ def prune(
 
 
 def _node(op: Operation, operations: Operations) -> Node:
-    specs = [t.spec for t in op.outputs]
-    kind = kind_of(op.definition)
+    specs, definition = [t.spec for t in op.outputs], op.definition
+    if definition.is_handle and op.graph.is_reshaped(op):
+        definition = definition.opened()
+        specs = [definition.infer()]
+    kind = kind_of(definition)
     place, origins = (op.order,), (operations.ref(op),)
-    return kind(op.definition, op.name, place, (), specs, op.device, origins)
+    return kind(definition, op.name, place, (), specs, op.device, origins)
 
 
 def _connect(nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> None:
