@@ -150,8 +150,8 @@ def test_variables_by_reference(sess):
     assert sess.run(up) == 0
     with pytest.raises(OutOfRangeError):
         sess.run(up)
-    with pytest.raises(UnimplementedError, match="validate_shape=False is not supported"):
-        raw.Assign(ref=v, value=1.0, validate_shape=False)
+    assert sess.run(raw.Assign(ref=v, value=1.0, validate_shape=False)) == 1
+    assert sess.run(v + 1.0) == 2
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from flowscope.plan.passes.inline import inline
 from flowscope.plan.passes.licm import hoist_loop_invariants
 from flowscope.plan.passes.matmul_fusion import fuse_matmuls
 from flowscope.plan.passes.matmul_slicing import slice_matmuls
-from flowscope.plan.passes.open_shapes import open_shapes
 from flowscope.plan.passes.order import order
 from flowscope.plan.passes.place import place
 from flowscope.plan.passes.prune import prune
@@ -103,6 +102,15 @@ def _groups_made_whole(program: Program, request: Wanted) -> Program:
     return make_groups_whole(program, by_tokens, request.is_apart)
 
 
+def _opened(program: Program) -> Program:
+    handles = [v.spec.variable for n in program.nodes if n.op.is_handle for v in n.outputs]
+    if all(variable is None or variable.shape is not None for variable in handles):
+        return program
+    from flowscope.plan.passes.open_shapes import open_shapes  # few variables have open shapes
+
+    return open_shapes(program)
+
+
 def _lifted(program: Program) -> Program:
     if not any(type(n.op) is Enter for n in program.walk()):
         return program
@@ -130,7 +138,7 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "open_shapes",
-        lambda program, _: open_shapes(program),
+        lambda program, _: _opened(program),
         "forgets static shapes that follow from variables which may have got another shape",
         "a spec that says less is right wherever one that says more is",
     ),

@@ -509,7 +509,7 @@ _AFTER = frozenset(
     name
     for name in vars(Variable)
     if name.startswith(("assign", "scatter_", "batch_scatter_", "count_up_to", "sparse_read"))
-    or name in ("gather_nd", "is_initialized")
+    or name in ("gather_nd", "is_initialized", "_assign")
 )
 
 
@@ -576,8 +576,15 @@ def assign(ref: Variable, value: Any, validate_shape: bool | None = None, use_lo
             (`fs.Variable(..., validate_shape=False)`) takes any value.
         use_locking: True or False: writes are always atomic.
         name: Name of the operation.
+
+    Raises:
+        DTypeError: if `validate_shape` is False and `ref` is in parts, which have shapes.
     """
-    return ref._assign(value, validate_shape is not False, name, True)  # type: ignore[no-any-return]
+    if validate_shape is not False:
+        return ref.assign(value, name=name)  # type: ignore[no-any-return]
+    if not isinstance(ref, Variable | Assigned):
+        raise expected_dtype("a variable that is not in parts for validate_shape=False", repr(ref))
+    return ref._assign(value, False, name, True)  # type: ignore[no-any-return]
 
 
 def assign_add(

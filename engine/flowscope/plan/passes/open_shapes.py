@@ -20,8 +20,6 @@ def open_shapes(program: Program) -> Program:
     """Returns the program in which specs that follow from opened handles say what is so."""
     handles = [v for n in program.nodes if n.op.is_handle for v in n.outputs]
     opened = {v: v.spec for v in handles if _is_opened(v.spec)}
-    if not opened:
-        return program
     count = 0
     while count != len(opened):  # again for loops made by hand
         count = len(opened)
