@@ -479,7 +479,9 @@ OP_TYPES = {
         "ApplyGradientDescent ApplyMomentum ApplyProximalAdagrad ApplyProximalGradientDescent "
         "ApplyRMSProp"
     ),
-    "flowscope.ops.state.update_groups": "BeginUpdate CheckUpdate EndUpdate",
+    "flowscope.ops.state.update_groups": (
+        "AwaitUpdate BeginUpdate CheckUpdate EndUpdate"
+    ),
     "flowscope.ops.state.variable_ops": (
         "AssignAddVariableOp AssignStridedSlice AssignSubVariableOp AssignVariableOp CountUpTo "
         "DestroyResourceOp InitializedValue ReadVariableOp ScatterVariable VarHandleOp "

@@ -164,9 +164,9 @@ def _damaged_frames(count):
         value_frame(at[2], 7, (), encoded(b"text")[2], (1, 2)),
         large_frame(at[0], 1, (1000, 1000), 5, 4_000_000, None),
         large_frame(at[2], 1, (1000, 1000), 6, 4_000_000, (3,)),
-        number_frame(at[0], 3, 9, False),
-        number_frame(at[0], 4, 9, False),
-        number_frame(at[3], 4, 9, False),
+        number_frame(at[0], 3, 9, None),
+        number_frame(at[0], 4, 9, None),
+        number_frame(at[3], 4, 9, None),
     ]
     errors = 0
     for i in range(count):

@@ -113,7 +113,8 @@ class _JoinedMailbox:
 class _JoinedTagged:
     def __init__(self, sender: Any, receiver: Any) -> None:
         self.sender, self.receiver = sender, receiver
-        self.send, self.when_below = sender.send, sender.when_below
+        self.send, self.unread = sender.send, sender.unread
+        self.when_below = sender.when_below
         self.receive, self.forget = receiver.receive, receiver.forget
 
     def pending(self) -> list[Pending]:
@@ -134,7 +135,7 @@ def arrived(box: Any) -> int:
     if isinstance(box, _JoinedTagged):
         box.receiver._counting.link.poll()
         return len(box.receiver._values)
-    return box.unread
+    return len(box._values)
 
 
 def until(is_true: Callable[[], bool], seconds: float = 10) -> None:

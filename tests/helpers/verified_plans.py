@@ -1,4 +1,4 @@
-"""Has the verifier look at every program that planning makes, behind each pass.
+"""Has the verifier look at every program that planning makes, behind each pass, and at partitions.
 
 It also looks at the program that the pass was given: that one is shared, and stays as it was.
 """
@@ -61,6 +61,32 @@ def verify_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
         dataclasses.replace(one, run=verified(one.run, one.name, True)) for one in pipeline.PASSES
     ]
     monkeypatch.setattr(pipeline, "PASSES", tuple(rows))
+    _verify_all_waits(monkeypatch)
+
+
+def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the verifier look at what waits for what, of partitions and of what the executor runs."""
+    from flowscope.cluster import step
+    from flowscope.plan import apart, execution
+    from flowscope.plan.partitions import Partition
+    from flowscope.plan.verify import verify_waits
+
+    agreed, lower = apart.agreed, execution.lower
+
+    def verified(partitions: Any) -> Any:
+        found = agreed(partitions)
+        if sum(len(p.program.nodes) for p in found) <= MOST_NODES:
+            verify_waits(found)
+        return found
+
+    def verified_alone(program: Any, *chosen: Any) -> Any:
+        if len(program.nodes) <= MOST_NODES:
+            verify_waits([Partition("", program, "regions" if chosen else "tokens", ())])
+        return lower(program, *chosen)
+
+    monkeypatch.setattr(apart, "agreed", verified)
+    monkeypatch.setattr(step, "agreed", verified)
+    monkeypatch.setattr(execution, "lower", verified_alone)
 
 
 __all__ = ["fingerprint", "verify_all_plans"]

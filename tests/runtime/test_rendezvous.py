@@ -190,8 +190,8 @@ def test_a_producer_of_tagged_values_is_told_when_others_have_read(channel):
     box, told = channel.tagged(KEY), []
     for i in range(3):
         box.send(i, (i,))
-    assert box.when_below(4, lambda: told.append(4))
-    assert not box.when_below(2, lambda: told.append(2))
+    assert box.when_below(4, (), lambda: told.append(4))
+    assert not box.when_below(2, (), lambda: told.append(2))
     assert box.pending()[0].is_producer
     until(lambda: arrived(box) == 3)
     box.receive((2,), told.append)

@@ -2,7 +2,8 @@
 
 Where nothing in a partition waits but for what other partitions send, it becomes one function, in
 which a Recv waits in place. If in any of them something else waits - a queue, a lock - the machine
-of tokens runs the regions of all, so that waiting delays nobody.
+of tokens runs the regions of all, so that waiting delays nobody. Why none of them waits for ever:
+see `flowscope.plan.wait_order`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import Region, whole_region
 from flowscope.plan.program import Node, Program
 from flowscope.plan.units import PRIMITIVES
+from flowscope.plan.wait_order import waits_in_circle
 
 #: Makes something to run of a region, by the name of a code back end.
 Compile = Callable[[str, Region], Executable]
@@ -70,13 +72,17 @@ def compile_apart(
 def agreed(partitions: Sequence[Partition]) -> Sequence[Partition]:
     """Returns partitions with code back ends that can meet: if one waits, none waits in place.
 
+    None does either if they would wait for each other so for ever.
+
     Raises:
         InternalError: if two partitions send or receive by one key.
     """
     _check_keys(partitions)
     names = {p.back_end for p in partitions}
-    if names <= _IN_PLACE.keys() and not any(_waits(p.program) for p in partitions):
-        return partitions
+    programs = [p.program for p in partitions]
+    if names <= _IN_PLACE.keys() and not any(map(_waits, programs)):
+        if not waits_in_circle(programs):
+            return partitions
     return [replace(p, back_end=_IN_PLACE.get(p.back_end, p.back_end)) for p in partitions]
 
 

@@ -130,18 +130,18 @@ def _inside(node: Node) -> Iterable[Node]:
     return (n for b in node.blocks for n in b.walk())
 
 
-def sends_or_waits(program: Program) -> bool:
-    """Whether a program has anything to do with others."""
-    return any(n.op.is_blocking or isinstance(n.op, Send) for n in program.walk())
+def has_waits(node: Node) -> bool:
+    """Whether something blocks, or is sent, in a node's blocks: then these become primitives."""
+    return any(n.op.is_blocking or isinstance(n.op, Send) for n in _inside(node))
 
 
 __all__ = [
     "AHEAD_BYTES",
     "Credit",
     "credits",
+    "has_waits",
     "is_crossing",
     "keys",
     "send_credit",
-    "sends_or_waits",
     "windows",
 ]  # fmt: skip

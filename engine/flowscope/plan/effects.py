@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowscope.control.primitives import Primitive
 from flowscope.ops.core.flow import NoOp
+from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.lowering import Key
 from flowscope.plan.program import Node
 
@@ -19,9 +20,9 @@ def leaves(node: Node) -> list[Node]:
 
 
 def is_worldly(node: Node) -> bool:
-    """Whether a node acts on the world outside: neither on a variable nor on a queue."""
+    """Whether a node acts on the world outside: not on a variable, a queue, or its own step."""
     op = node.op
-    if isinstance(op, Primitive) or op.is_handle or isinstance(op, NoOp):
+    if isinstance(op, Primitive | NoOp | Crossing) or op.is_handle:
         return False
     return op.has_effect and not op.is_blocking and not node.handles
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from flowscope.graph.operation import Operation
 from flowscope.plan.codegen.code import Code
-from flowscope.plan.crossings import sends_or_waits
+from flowscope.plan.crossings import has_waits
 from flowscope.plan.modules import Modules
 from flowscope.plan.optimistic import can_run_optimistically
 from flowscope.plan.passes.lower import Lowered, lower
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.program import Program, Value
 from flowscope.plan.region_formation import Write, cut
 from flowscope.plan.units import PRIMITIVES, UnitBody, constants, single_bodies
 
@@ -70,7 +70,7 @@ def execution(
     code: Code | None = None
     program = Program(region.nodes, region.inputs, region.outputs)
     if write is not None and not any(n.op.type in PRIMITIVES for n in program.walk()):
-        lowered = lower(program, _blocks)
+        lowered = lower(program, has_waits)
         if write_optimistic is not None and can_run_optimistically(program, lowered):
             code = write_optimistic(region)
         bodies = cut(lowered, write, modules, code is not None)
@@ -80,11 +80,6 @@ def execution(
     return Execution(
         region, lowered, bodies, constants(lowered.program.nodes, modules), code, operations or {}
     )
-
-
-def _blocks(node: Node) -> bool:
-    """Whether something that blocks is in a node's blocks."""
-    return any(sends_or_waits(block) for block in node.blocks)
 
 
 __all__ = ["Execution", "execution", "is_executed"]

@@ -97,9 +97,9 @@ def _simplified(program: Program, request: Wanted) -> Program:
 
 
 def _groups_made_whole(program: Program, request: Wanted) -> Program:
-    runs_alone = request.mode == "op" and is_executed(program)
-    by_tokens = request.mode == "tokens" or runs_alone
-    return make_groups_whole(program, by_tokens, request.is_apart)
+    has_waits = is_executed(program)
+    by_tokens = request.mode == "tokens" or (request.mode == "op" and has_waits)
+    return make_groups_whole(program, by_tokens, request.is_apart, has_waits)
 
 
 def _opened(program: Program) -> Program:

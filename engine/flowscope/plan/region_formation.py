@@ -1,16 +1,14 @@
 """Cut: a program in which something blocks becomes regions, which run while something else waits.
 
-Nodes of one place that wait for the same sources - blocking operations, and what comes out of a
-branch or around a loop - are one region and become one function. Joining them delays nobody: they
-could not have begun before. Regions cannot wait for each other in a circle, for what a node waits
-for includes what its inputs wait for. Branches and loops in which nothing blocks stay inside.
-
-Writes of one update group wait for what any of them waits for, and so stay together.
+Nodes of one place that wait for the same sources - operations that block or send, and what comes
+out of a branch or around a loop - are one region and become one function. Joining them delays
+nobody: they could not have begun before. Regions cannot wait for each other in a circle, in this
+partition or over several: see `flowscope.plan.wait_order`. Branches and loops in which nothing
+blocks stay inside.
 
 Where the program can be tried as one function first (see `flowscope.plan.optimistic`), a region
-lies
-between two operations that block, in the order of the program: when the function is left at one of
-them, each region has run or has not.
+lies between two operations that block, in the order of the program: when the function is left at
+one of them, each region has run or has not.
 """
 
 from __future__ import annotations
@@ -31,8 +29,12 @@ from flowscope.plan.units import PRIMITIVES, UnitBody, body_of
 
 #: Writes the code of a region, whose `run` is a `RegionRun`.
 Write = Callable[[Region], Code]
-#: Primitives behind which a region begins: what comes out of them comes when it comes.
-_SOURCES = frozenset(("Merge", "Exit", "NextIteration"))
+#: What comes out of a branch or around a loop. Behind it, it stands for all that it waits for.
+_RESULTS = frozenset(("Merge", "Exit", "NextIteration"))
+#: Units that are no sources: what takes their values stands in another place than they do.
+_DOORS = frozenset(("Switch", "Enter", "LoopCond"))
+#: The driver counts the update groups that have begun.
+_ALONE = PRIMITIVES | {"BeginUpdate", "EndUpdate"}
 
 
 def cut(
@@ -46,49 +48,45 @@ def cut(
         modules: The array modules of its nodes.
         is_optimistic: Whether the program is tried as one function first.
     """
-    program = lowered.program
-    waits = _waits(lowered)
-    passed = 0
-    groups: dict[Any, list[Node]] = {}
-    bodies: list[UnitBody] = []
-    for node in program.nodes:
-        if is_ambient(node):
-            continue
-        if _stands_alone(node):
-            bodies.append(body_of(node, modules))
-            passed += is_optimistic and node.op.is_blocking
-        else:
-            groups.setdefault((lowered.places[node], waits[node], passed), []).append(node)
-    used = _users(program)
-    made = [_region_body(nodes, used, write, modules) for nodes in groups.values()]
-    return (*bodies, *made)
+    alone, regions = formed(lowered, is_optimistic)
+    used = _users(lowered.program)
+    bodies = [body_of(node, modules) for node in alone]
+    bodies += [_region_body(nodes, used, write, modules) for nodes in regions]
+    return tuple(bodies)
 
 
-def _stands_alone(node: Node) -> bool:
-    return node.op.type in PRIMITIVES or node.op.is_blocking or isinstance(node.op, Send)
+def formed(lowered: Lowered, is_optimistic: bool = False) -> tuple[list[Node], list[list[Node]]]:
+    """Returns the nodes that stand alone, and the nodes of each region in their order.
 
-
-def _waits(lowered: Lowered) -> dict[Node, frozenset[Node]]:
-    """Returns what each node waits for, of what comes when it comes."""
+    Each source that somebody waits for is a bit, so what a node waits for is a number. It takes
+    memory for as many bits per node as there are sources, and is linear in the nodes otherwise.
+    """
+    alone: list[Node] = []
+    regions: dict[tuple[int, int, int], list[Node]] = {}
+    waits: dict[Node, int] = {}
+    source, passed = 1, 0
     nodes = [n for n in lowered.program.nodes if not is_ambient(n)]
-    groups: dict[Any, list[Node]] = {}
+    awaited = {before for n in nodes if n.op.type not in _RESULTS for before in _before(n)}
     for node in nodes:
-        if node.writes_state and node.update_group:
-            groups.setdefault((node.update_group, lowered.places[node]), []).append(node)
-    together: dict[Node, frozenset[Node]] = {}
-    while True:
-        waits: dict[Node, frozenset[Node]] = {}
-        for node in nodes:
-            if node.op.type in _SOURCES:
-                waits[node] = frozenset([node])
-                continue
-            before = [waits[b] for b in _before(node) if b in waits]
-            own = [node] if node.op.is_blocking else []
-            waits[node] = together.get(node, frozenset()).union(own, *before)
-        found = {n: frozenset().union(*[waits[m] for m in g]) for g in groups.values() for n in g}
-        if found == together:
-            return waits
-        together = found
+        sources = 0
+        for before in _before(node) if node.op.type not in _RESULTS else ():
+            sources |= waits.get(before, 0)
+        if stands_alone(node):
+            alone.append(node)
+            passed += is_optimistic and node.op.is_blocking
+            if node in awaited and node.op.type not in _DOORS:
+                sources |= source
+                source <<= 1
+        else:
+            regions.setdefault((lowered.places[node], sources, passed), []).append(node)
+        waits[node] = sources
+    return alone, list(regions.values())
+
+
+def stands_alone(node: Node) -> bool:
+    """Whether a node is a unit by itself: what waits, and what the executor has to see."""
+    op = node.op
+    return op.type in _ALONE or op.is_blocking or isinstance(op, Send)
 
 
 def _before(node: Node) -> Iterable[Node]:
@@ -133,4 +131,4 @@ def region_generator(generator: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-__all__ = ["Write", "cut", "region_generator"]
+__all__ = ["Write", "cut", "formed", "region_generator", "stands_alone"]

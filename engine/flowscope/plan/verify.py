@@ -1,4 +1,4 @@
-"""The verifier: what holds of every program between two passes.
+"""The verifier: what holds of every program between two passes, and of a plan's partitions.
 
 Tests run it behind every pass; plans are made without it. What it finds is a fault of a pass.
 """
@@ -11,8 +11,10 @@ from flowscope.control.calls import Call
 from flowscope.errors import InternalError
 from flowscope.graph.dtypes import bool_, int64, resource, variant
 from flowscope.graph.shapes import compatible
+from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
 from flowscope.plan.structured import CondNode, LoopNode, StructuredNode
+from flowscope.plan.wait_order import unit_circle, waits_in_circle
 
 
 def verify(program: Program, stage: str = "a pass", is_ordered: bool = True) -> None:
@@ -31,6 +33,22 @@ def verify(program: Program, stage: str = "a pass", is_ordered: bool = True) -> 
     if faults:
         shown = "\n  ".join(faults[:10])
         raise InternalError(f"{len(faults)} faults in the program after {stage}:\n  {shown}")
+
+
+def verify_waits(partitions: Sequence[Partition]) -> None:
+    """Raises InternalError if partitions that run apart would wait for each other for ever.
+
+    Args:
+        partitions: The partitions of a plan, with the code back ends that compile them.
+    """
+    programs = [p.program for p in partitions]
+    back_ends = {p.back_end for p in partitions}
+    if back_ends <= {"regions", "tokens"}:
+        found = [n.name for n in unit_circle(programs, "regions" in back_ends)]
+    else:
+        found = list(waits_in_circle(programs))
+    if found:
+        raise InternalError(f"these wait for each other in a circle: {', '.join(found[:10])}")
 
 
 class _Verifier:
@@ -160,4 +178,4 @@ def _alike(what: str, values: Iterable[Value], like: Iterable[Value]) -> Iterato
             yield f"{what} have {a.spec} for {b.spec}"
 
 
-__all__ = ["verify"]
+__all__ = ["verify", "verify_waits"]

@@ -50,13 +50,13 @@ def _send(step: Any, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
     op: Any = unit.node.op
     box = current_step().channel.tagged(op.key)
     box.send(inputs[0], it.path)
-    most = send_credit(unit.node, it.frame.static.window) if it.path else 0
-    if not most or box.unread < most:
+    most, frame = send_credit(unit.node, it.frame.static.window) if it.path else 0, it.path[:-1]
+    if not most or box.unread(frame) < most:
         step.told(unit, it, ())
         return ()
 
     def begin(finish: Callable[[Any], None]) -> Callable[[], None]:
-        if box.when_below(most, lambda: finish(())):
+        if box.when_below(most, frame, lambda: finish(())):
             finish(())
         return lambda: None
 

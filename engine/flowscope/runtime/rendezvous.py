@@ -284,6 +284,10 @@ def _size(values: deque[Any]) -> int:
 class TaggedMailbox:
     """The values of one key by the iterations that they belong to; nobody waits in place.
 
+    What is unread counts by *frame*, one run of the innermost loop: the tag but for its last
+    number. Several runs of an inner loop may be on their way. If what one of them has sent kept
+    another one waiting, and were read only behind the values of that one, neither would go on.
+
     Attributes:
         key: The key.
     """
@@ -292,9 +296,11 @@ class TaggedMailbox:
         self.key = key
         self._lock = threading.Lock()
         self._values: dict[Tag, Any] = {}
+        #: How many values are unread, by frame; of those of which none is, nothing.
+        self._unread: dict[Tag, int] = {}
         self._waiting: dict[Tag, tuple[Finish, float]] = {}
-        #: Producers, with how many values may be unread.
-        self._producers: deque[tuple[int, Callable[[], None], float]] = deque()
+        #: Producers by frame, with how many values may be unread.
+        self._producers: dict[Tag, deque[tuple[int, Callable[[], None], float]]] = {}
         self._error: BaseException | None = None
 
     def send(self, value: Any, tag: Tag) -> None:
@@ -305,9 +311,9 @@ class TaggedMailbox:
             waiting = self._waiting.pop(tag, None)
             if waiting is None:
                 self._values[tag] = value
+                self._unread[tag[:-1]] = self._unread.get(tag[:-1], 0) + 1
         if waiting is not None:
             waiting[0](value)
-            self._tell_producers()
 
     def receive(self, tag: Tag, finish: Finish) -> Any:
         """Returns the value of an iteration in a tuple; None if `finish` will be told it."""
@@ -318,7 +324,9 @@ class TaggedMailbox:
                 self._waiting[tag] = finish, time.monotonic()
                 return None
             value = self._values.pop(tag)
-        self._tell_producers()
+            self._note_read(tag[:-1], 1)
+        if self._producers:
+            self._tell_producers(tag[:-1])
         return (value,)
 
     def forget(self, tag: Tag) -> None:
@@ -326,17 +334,17 @@ class TaggedMailbox:
         with self._lock:
             self._waiting.pop(tag, None)
 
-    @property
-    def unread(self) -> int:
-        """How many values have come that were not taken."""
-        return len(self._values)
+    def unread(self, frame: Tag) -> int:
+        """Returns how many values of a frame have come that were not taken."""
+        return self._unread.get(frame, 0)
 
-    def when_below(self, most: int, tell: Callable[[], None]) -> bool:
-        """Whether fewer values than `most` are unread; else `tell` is called once it is so."""
+    def when_below(self, most: int, frame: Tag, tell: Callable[[], None]) -> bool:
+        """Whether fewer values of a frame than `most` are unread; else `tell` is called then."""
         with self._lock:
-            if self.unread < most or self._error is not None:
+            if self.unread(frame) < most or self._error is not None:
                 return True
-            self._producers.append((most, tell, time.monotonic()))
+            waiting = self._producers.setdefault(frame, deque())
+            waiting.append((most, tell, time.monotonic()))
             return False
 
     def fail(self, error: BaseException) -> None:
@@ -345,25 +353,40 @@ class TaggedMailbox:
             self._error = error
             waiting, self._waiting = self._waiting, {}
             self._values.clear()
+            self._unread.clear()
+            frames = list(self._producers)
         for finish, _ in waiting.values():
             finish(error)
-        self._tell_producers()
+        for frame in frames:
+            self._tell_producers(frame)
 
     def pending(self) -> list[Pending]:
         """Returns those who wait."""
         now = time.monotonic()
         with self._lock:
             found = [Pending(self.key, now - since) for _, since in self._waiting.values()]
-            return found + [Pending(self.key, now - since, True) for *_, since in self._producers]
+            producers = [one for waiting in self._producers.values() for one in waiting]
+            return found + [Pending(self.key, now - since, True) for *_, since in producers]
 
-    def _tell_producers(self) -> None:
+    def _note_read(self, frame: Tag, count: int) -> None:
+        """Notes that values of a frame have been read; called with the lock."""
+        left = self._unread.get(frame, 0) - count
+        if left > 0:
+            self._unread[frame] = left
+        else:
+            self._unread.pop(frame, None)
+
+    def _tell_producers(self, frame: Tag) -> None:
         while True:
             with self._lock:
-                if not self._producers:
+                waiting = self._producers.get(frame)
+                if waiting is None:
                     return
-                if self.unread >= self._producers[0][0] and self._error is None:
+                if self.unread(frame) >= waiting[0][0] and self._error is None:
                     return
-                _, tell, _ = self._producers.popleft()
+                _, tell, _ = waiting.popleft()
+                if not waiting:
+                    del self._producers[frame]
             tell()
 
 

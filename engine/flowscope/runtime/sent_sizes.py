@@ -69,12 +69,8 @@ class _SizedTaggedBox:
 
     def __init__(self, box: TaggedMailbox, sizes: deque[int]) -> None:
         self._box, self._sizes = box, sizes
-        self.receive, self.forget, self.when_below = box.receive, box.forget, box.when_below
-
-    @property
-    def unread(self) -> int:
-        """How many values have come that were not taken."""
-        return self._box.unread
+        self.receive, self.forget = box.receive, box.forget
+        self.unread, self.when_below = box.unread, box.when_below
 
     def send(self, value: Any, tag: Tag) -> None:
         """Hands over the value of an iteration; never waits."""

@@ -4,7 +4,8 @@ Two for values in order (`OutBox`, `InBox`), two for values by iterations (`Tagg
 `TaggedInBox`). Credit: the sender counts what it has sent, and what the receiver says that it has
 read. Both know from the plan after how many values that is told, half of the sender's window: so it
 seldom waits where the receiver keeps up, one message acknowledges many values, and who receives
-need not read anything, or be asked, for others to go on.
+need not read anything, or be asked, for others to go on. Values by iterations are counted by frame
+(see `TaggedMailbox`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from flowscope.runtime.rendezvous import (
 _NEVER = sys.maxsize
 #: With so few values unread nothing can have been told of them yet.
 _FEW = 4
+#: Of so many frames it is known how much is unread: of older ones nobody sends any more, as a rule.
+_MOST_FRAMES = 1024
 
 
 class _Sending:
@@ -50,14 +53,12 @@ class _Sending:
     Args:
         address: The mailbox's address.
         link: Leads to the peer.
-        is_tagged: Whether values go by iterations.
     """
 
-    __slots__ = ("_address", "_heads", "_is_tagged", "link", "nbytes", "read", "sent")
+    __slots__ = ("_address", "_heads", "link", "nbytes", "read", "sent")
 
-    def __init__(self, address: bytes, link: Link, is_tagged: bool = False) -> None:
+    def __init__(self, address: bytes, link: Link) -> None:
         self.link = link
-        self._is_tagged = is_tagged
         self.sent = self.read = 0
         #: Bytes of the value that was sent last.
         self.nbytes = 0
@@ -95,26 +96,39 @@ class _Counting:
         address: The mailbox's address.
         link: Leads to the peer.
         window: After how many values that is told; None for never.
-        is_tagged: Whether values go by iterations.
     """
 
-    __slots__ = ("_address", "_is_tagged", "_tell_at", "_window", "link", "taken")
+    __slots__ = ("_address", "_frames", "_tell_at", "_window", "link", "taken")
 
-    def __init__(
-        self, address: bytes, link: Link, window: int | None, is_tagged: bool = False
-    ) -> None:
+    def __init__(self, address: bytes, link: Link, window: int | None) -> None:
         self.link = link
-        self._is_tagged = is_tagged
         self.taken = 0
         self._address = address
         self._window = self._tell_at = _NEVER if window is None else window
+        #: By frame how many values were read of which nothing was told.
+        self._frames: dict[Tag, int] = {}
 
     def count(self) -> None:
         """Notes that a value was read."""
         self.taken += 1
         if self.taken >= self._tell_at:
             self._tell_at = self.taken + self._window
-            self.link.put(number_frame(self._address, READ, self.taken, self._is_tagged))
+            self.link.put(number_frame(self._address, READ, self.taken, None))
+
+    def count_in(self, frame: Tag) -> None:
+        """Notes that a value of a frame was read."""
+        if self._window == _NEVER:
+            return
+        frames = self._frames
+        count = frames.get(frame, 0) + 1
+        if count < self._window:
+            frames[frame] = count
+            if len(frames) <= _MOST_FRAMES:
+                return
+            frame = next(iter(frames))  # it may still be on its way: its sender waits for this
+            count = frames[frame]
+        frames.pop(frame, None)
+        self.link.put(number_frame(self._address, READ, count, frame))
 
 
 class OutBox(Mailbox):
@@ -285,44 +299,48 @@ class InBox(Mailbox):
 
 
 class TaggedOutBox(TaggedMailbox):
-    """The sender's end of a key whose values are read at a peer, by iterations."""
+    """The sender's end of a key whose values are read at a peer, by iterations.
+
+    It counts as unread what it has not been told to be read.
+    """
 
     def __init__(self, key: str, address: bytes, link: Link) -> None:
         super().__init__(key)
-        self._sending = _Sending(address, link, True)
+        self._sending = _Sending(address, link)
 
     def send(self, value: Any, tag: Tag) -> None:
         """Sends the value of an iteration; never waits."""
+        frame = tag[:-1]
         with self._lock:
             if self._error is not None:
                 raise copy.copy(self._error)  # its traceback would hold values
             self._sending.send(value, tag)
+            self._unread[frame] = self._unread.get(frame, 0) + 1
+            oldest = next(iter(self._unread)) if len(self._unread) > _MOST_FRAMES else None
+        if oldest is not None:
+            self.acknowledged(self.unread(oldest), oldest)
 
-    @property
-    def unread(self) -> int:
-        """How many values have not been read, as far as is known here."""
-        return self._sending.sent - self._sending.read
-
-    def when_below(self, most: int, tell: Any) -> bool:
-        """Whether fewer values than `most` are unread; else `tell` is called once it is so."""
+    def when_below(self, most: int, frame: Tag, tell: Any) -> bool:
+        """Whether fewer values of a frame than `most` are unread; else `tell` is called then."""
         link = self._sending.link
 
         def told() -> None:
             link.end_wait()
             tell()
 
-        if self.unread >= most:
+        if self.unread(frame) >= most:
             link.poll()
-        if super().when_below(most, told):
+        if super().when_below(most, frame, told):
             return True
         link.begin_wait()
         link.flush_all()
         return False
 
-    def acknowledged(self, count: int) -> None:
-        """Is told how many values have been read."""
-        self._sending.read = max(self._sending.read, count)
-        self._tell_producers()
+    def acknowledged(self, count: int, frame: Tag) -> None:
+        """Is told how many more values of a frame have been read."""
+        with self._lock:
+            self._note_read(frame, count)
+        self._tell_producers(frame)
 
 
 class TaggedInBox(TaggedMailbox):
@@ -330,7 +348,7 @@ class TaggedInBox(TaggedMailbox):
 
     def __init__(self, key: str, address: bytes, link: Link, window: int | None) -> None:
         super().__init__(key)
-        self._counting = _Counting(address, link, window, True)
+        self._counting = _Counting(address, link, window)
         self._offers: set[Offer] = set()
 
     def receive(self, tag: Tag, finish: Finish) -> Any:
@@ -340,7 +358,7 @@ class TaggedInBox(TaggedMailbox):
         def finished(value: Any) -> None:
             link.end_wait()
             if not isinstance(value, BaseException):
-                self._count()
+                self._count(tag)
             finish(value)
 
         link.begin_wait()
@@ -349,7 +367,7 @@ class TaggedInBox(TaggedMailbox):
             link.flush_all()
             return None
         link.end_wait()
-        self._count()
+        self._count(tag)
         return found
 
     def forget(self, tag: Tag) -> None:
@@ -392,9 +410,9 @@ class TaggedInBox(TaggedMailbox):
         for offer in offers:
             self._counting.link.bulk.drop(offer)
 
-    def _count(self) -> None:
+    def _count(self, tag: Tag) -> None:
         with self._lock:
-            self._counting.count()
+            self._counting.count_in(tag[:-1])
 
 
 __all__ = ["InBox", "OutBox", "TaggedInBox", "TaggedOutBox"]

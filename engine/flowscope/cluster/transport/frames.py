@@ -4,9 +4,10 @@
     SCALAR    bytes
     ARRAY     rank (u8), dimensions (u64), bytes
     LARGE     number of the offer (u64), its bytes (u64), rank, dimensions
-    READ      how many values of the key have been read (u64)
+    READ      how many values of the key have been read (u64); of one frame, how many more
 
-With the bit TAGGED the numbers of the iterations around stand before that: count (u8), each (i64).
+With the bit TAGGED the numbers of the iterations around stand before that: count (u8), each (i64);
+in READ those around the frame.
 Step and key together are the *address* of a mailbox.
 """
 
@@ -72,9 +73,9 @@ def large_frame(
     return _frame(address, LARGE, code, body, tag)
 
 
-def number_frame(address: bytes, kind: int, number: int, is_tagged: bool) -> bytes:
-    """Returns a frame of kind READ."""
-    return _frame(address, kind, 0, NUMBER.pack(number), () if is_tagged else None)
+def number_frame(address: bytes, kind: int, number: int, frame: Tag | None) -> bytes:
+    """Returns a frame of kind READ; of one run of a loop where `frame` is no None."""
+    return _frame(address, kind, 0, NUMBER.pack(number), frame)
 
 
 def _frame(address: bytes, kind: int, code: int, body: bytes, tag: Tag | None) -> bytes:

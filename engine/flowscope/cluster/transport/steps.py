@@ -191,8 +191,10 @@ class Steps:
         if is_tagged:
             tag, body = read_tag(body)
         kind &= ~TAGGED
-        if isinstance(box, OutBox | TaggedOutBox) and kind == READ:
+        if isinstance(box, OutBox) and kind == READ:
             box.acknowledged(read_number(body))
+        elif isinstance(box, TaggedOutBox) and kind == READ:
+            box.acknowledged(read_number(body), tag)
         elif isinstance(box, InBox | TaggedInBox) and kind == LARGE:
             number, nbytes, shape = read_large(body)
             box.announced(Offer(number, code, shape, nbytes, box.arrived, tag))

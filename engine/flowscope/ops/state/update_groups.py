@@ -38,6 +38,20 @@ class CheckUpdate(_Around):
 
 
 @frozen
+class AwaitUpdate(Op, accepts_empty=True, is_differentiable=False):
+    """Waits for all that the writes of a group need: where something blocks, these come apart."""
+
+    def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
+        return Cost(0.0, 0.0)
+
+    def infer(self, *inputs: Spec) -> tuple[Spec, ...]:
+        return ()
+
+    def kernel(self, xp: ArrayModule, *inputs: Array) -> None:
+        return None
+
+
+@frozen
 class BeginUpdate(_Around):
     """Keeps the values of variables until the group has ended, and other steps from writing them.
 

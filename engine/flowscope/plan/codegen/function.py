@@ -64,7 +64,7 @@ from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.plan.updates import unsafe_inside, unsafe_positions
 
 #: Op types that nothing is written for: their order is all they do.
-_SILENT = frozenset({"NoOp"})
+_SILENT = frozenset({"NoOp", "AwaitUpdate"})
 
 _numbers = itertools.count()
 

@@ -11,6 +11,11 @@ them. What the writes themselves can fail of is dealt with in one of three ways:
 
 A group whose variables are on several devices has these nodes on each of them. Then the writes wait
 for all of them, also where partitions run apart, and the devices keep values in one order.
+
+In a program in which something blocks, what a write needs may come long after what another one
+needs. There the first write waits for what any of them needs from outside of the group
+(`AwaitUpdate`, `BeginUpdate`). All of that stands before the group in the order of the program, so
+these waits close no circle.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Op, Spec
 from flowscope.ops.core.flow import Identity, NoOp
-from flowscope.ops.state.update_groups import BeginUpdate, CheckUpdate, EndUpdate
+from flowscope.ops.state.update_groups import AwaitUpdate, BeginUpdate, CheckUpdate, EndUpdate
 from flowscope.plan.effects import leaves, touched
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.memories import host_of, short_name
@@ -32,13 +37,16 @@ from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
 from flowscope.plan.updates import UpdateGroup, gathered, let_go
 
 
-def make_groups_whole(program: Program, by_tokens: bool = False, is_apart: bool = False) -> Program:
+def make_groups_whole(
+    program: Program, by_tokens: bool = False, is_apart: bool = False, has_waits: bool = False
+) -> Program:
     """Returns a placed program whose update groups are whole.
 
     Args:
         program: The program.
         by_tokens: Whether operations run as tokens arrive: then others may run between two writes.
         is_apart: Whether devices are threads of their own: then a group is not written in one go.
+        has_waits: Whether something blocks, so that the inputs of two writes come at two times.
     """
     walked = list(program.walk())
     # Where primitives are made by hand it is not known what of these is dead.
@@ -47,7 +55,7 @@ def make_groups_whole(program: Program, by_tokens: bool = False, is_apart: bool 
     if sum(n.writes_state and not n.blocks for n in walked) < 2:
         return program
     trusts = program.has_true_specs and not any(n.op.type in _UNTOLD for n in walked)
-    return _Updates(by_tokens, is_apart, trusts).block(program, False)
+    return _Updates(by_tokens, is_apart, has_waits, trusts).block(program, False)
 
 
 #: Ops whose results may have another shape than was said.
@@ -55,9 +63,10 @@ _UNTOLD = frozenset(("HostFunc", "PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
 class _Updates:
-    def __init__(self, by_tokens: bool, is_apart: bool, trusts: bool) -> None:
+    def __init__(self, by_tokens: bool, is_apart: bool, has_waits: bool, trusts: bool) -> None:
         self._by_tokens = by_tokens
         self._is_apart = is_apart
+        self._has_waits = has_waits
         self._trusts = trusts
         self._named = 0
 
@@ -97,17 +106,20 @@ class _Updates:
         is_apart = self._is_apart and len({n.device for n in group.members}) > 1
         checks = None if self._by_tokens or is_apart else self._checks(group, is_inner)
         if checks is not None:
+            if self._has_waits:
+                checks.append(_awaited(group, checks))
             edits.insert(checks, group.whole[0])
-            if len({n.device for n in group.members}) > 1:
+            if self._has_waits or len({n.device for n in group.members}) > 1:
                 _wait(group, checks, edits)
             return ()
-        begins = _begins(group, ended, self._by_tokens, is_apart)
+        by_tokens = self._by_tokens or self._has_waits
+        begins = _begins(group, ended, by_tokens, is_apart)
         if len({host_of(b.device) for b in begins}) > 1:
             self._name(begins)
         ends = [_end(group, begin) for begin in begins]
         edits.insert(begins, group.whole[0])
         edits.append(ends, group.whole[-1])
-        if self._by_tokens or is_apart or len(begins) > 1:
+        if by_tokens or is_apart or len(begins) > 1:
             _wait(group, begins, edits)
         return tuple(ends)
 
@@ -161,6 +173,13 @@ def _wait(group: UpdateGroup, nodes: Sequence[Node], edits: Edits) -> None:
     """Has the writes of a group wait for what is put before it."""
     for member in group.members if nodes else ():
         edits.change(member, control=(*member.control, *nodes))
+
+
+def _awaited(group: UpdateGroup, checks: Sequence[Node]) -> Node:
+    """Returns what is done once all is there that the writes of a group need."""
+    made = _made(AwaitUpdate(), group.members[0], "update_waits", group.values, [])
+    made.control = tuple([n for n in group.control if not is_ambient(n)] + list(checks))
+    return made
 
 
 def _begins(
