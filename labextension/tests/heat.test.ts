@@ -4,7 +4,7 @@ import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { loops, mlp } from "../dev/graphs.js";
 import { stateOf, tableOf } from "../dev/recording.js";
-import { costRows, lineCosts } from "../src/model/costs.js";
+import { costRows, lineCosts, madeText } from "../src/model/costs.js";
 import { basisText, shareText } from "../src/model/figures.js";
 import { GraphModel } from "../src/model/graph.js";
 import { HeatBoxes, heatOf, untakenBoxes, type Heat } from "../src/model/heat.js";
@@ -73,6 +73,21 @@ test("groups add up to what their operations do", () => {
   const { model, heat } = slow();
   const sum = (grouping: Parameters<typeof costRows>[2]): number => Math.round(costRows(model, heat, grouping, "bytes", "").reduce((all, { self_ns }) => all + self_ns, 0));
   for (const grouping of ["type", "scope", "line", "device", "phase"] as const) assert.equal(sum(grouping), sum("op"), grouping);
+});
+
+test("bytes of dimensions that are not known are not told as if they were one", () => {
+  const graph = new GraphBuilder();
+  const all = graph.op("Exp", "net/known", { shape: [10, 8] });
+  graph.op("Exp", "net/rows", { shape: [null, 8], inputs: [all] });
+  graph.op("Exp", "other/any", { shape: null, inputs: [all] });
+  const model = modelOf(graph.nodes);
+  const state = stateOf(["net/known", "net/rows", "other/any"].map((name) => [[idOf(model, name)], 0, 2, 10, 10]));
+  const heat = heatOf(state.heat, 0, model.nodes, (one) => one);
+  const made = (grouping: Parameters<typeof costRows>[2]): Record<string, string> =>
+    Object.fromEntries(costRows(model, heat, grouping, "bytes", "").map((row) => [row.name, plain(madeText(row))]));
+  assert.deepEqual(made("op"), { "net/known": "640 B", "net/rows": "? bytes", "other/any": "? bytes" });
+  assert.deepEqual(made("scope"), { "net/": "640 B and more", "other/": "? bytes" });
+  assert.deepEqual([...Array.from(heat.memory)], [1, 0, 0], "a share is of what is known");
 });
 
 test("lines have the shares of what they made", () => {

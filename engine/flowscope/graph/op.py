@@ -176,6 +176,7 @@ class Op(Immutable):
         is_blocking: May wait for another step or device: it has `begin` in place of a kernel, and
             perhaps `attempt`.
         uses_blas: The kernel multiplies matrices: BLAS has one thread while steps with it run.
+        calls: How many calls of NumPy's one invocation makes, roughly: what small arrays cost.
         ends_with_step: Of a blocking op: what its `begin` returned is called when the step has
             ended, too, however it ended: nothing is held beyond it.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
@@ -215,6 +216,7 @@ class Op(Immutable):
     is_random: ClassVar[bool] = False
     is_blocking: ClassVar[bool] = False
     uses_blas: ClassVar[bool] = False
+    calls: ClassVar[int] = 1
     ends_with_step: ClassVar[bool] = False
     is_handle: ClassVar[bool] = False
     reads_state: ClassVar[bool] = False

@@ -2,6 +2,7 @@
 import type { Node } from "../wire/messages.js";
 import type { GraphModel } from "./graph.js";
 import type { Heat } from "./heat.js";
+import { bytesText } from "./running.js";
 
 export const GROUPINGS = ["op", "type", "scope", "line", "device", "phase"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -23,7 +24,15 @@ export interface CostRow {
   /** Null for a group: what runs in another of the group would count twice. */
   readonly total_ns: number | null;
   readonly count: number;
+  /** Bytes made, of what shapes tell that; whether there is something of which they do not. */
   readonly bytes: number;
+  readonly isMore: boolean;
+}
+
+/** "12 kB"; "? bytes" where shapes do not tell it, "12 kB and more" where they do of some; "" for none. */
+export function madeText({ bytes, isMore }: Pick<CostRow, "bytes" | "isMore">): string {
+  if (isMore) return bytes > 0 ? `${bytesText(bytes)} and more` : "? bytes";
+  return bytes > 0 ? bytesText(bytes) : "";
 }
 
 /** "cell 3, line 7"; "" where no line is known. */
@@ -47,14 +56,16 @@ export function costRows(model: GraphModel, heat: Heat, grouping: Grouping, by: 
     const phase = heat.phase[i] ?? "";
     if (sought !== "" && ![node.name, node.type, lineText(node), node.placed ?? "", phase].some((text) => text.toLowerCase().includes(sought))) return;
     const count = heat.count[i] ?? 0;
-    const cost = { share: heat.time[i] ?? 0, self_ns: heat.self_ns[i] ?? 0, total_ns: heat.total_ns[i] ?? 0, count, bytes: (heat.bytes[i] ?? 0) * count };
+    const isMore = Number.isNaN(heat.bytes[i] ?? 0) && count > 0;
+    const bytes = isMore ? 0 : (heat.bytes[i] ?? 0) * count;
+    const cost = { share: heat.time[i] ?? 0, self_ns: heat.self_ns[i] ?? 0, total_ns: heat.total_ns[i] ?? 0, count, bytes, isMore };
     if (grouping === "op") return void rows.push({ key: `o${node.id}`, name: node.name, detail: node.type, op: node.id, ...cost });
     const key = keyOf(node, phase, grouping);
     const known = groups.get(key);
     groups.set(key, {
       key, name: key === "" ? NOWHERE[grouping] : key, op: null, total_ns: null, detail: "", size: (known?.size ?? 0) + 1,
       share: (known?.share ?? 0) + cost.share, self_ns: (known?.self_ns ?? 0) + cost.self_ns, count: (known?.count ?? 0) + cost.count,
-      bytes: (known?.bytes ?? 0) + cost.bytes,
+      bytes: (known?.bytes ?? 0) + cost.bytes, isMore: (known?.isMore ?? false) || isMore,
     });
   });
   const grouped = [...groups.values()].map(({ size, ...row }) => ({ ...row, detail: `${size} op${size === 1 ? "" : "s"}` }));

@@ -1,7 +1,7 @@
 /** Bundles the edges between visible boxes: one per pair and kind, with a count and a label. */
 import type { Output } from "../wire/messages.js";
 import { withStubs } from "../rules/stubs.js";
-import { bytesOf, typeText } from "./figures.js";
+import { leastBytes, typeText } from "./figures.js";
 import type { BoxId } from "./ids.js";
 
 /**
@@ -43,7 +43,7 @@ export class Bundles {
   add(from: BoxId, to: BoxId, kind: EdgeKind, carries: Output | null, frame: BoxId | null = null): void {
     if (from === to && kind !== "return") return;
     const label = carries ? typeText(carries) : "";
-    const bytes = carries ? bytesOf(carries) : 0;
+    const bytes = carries ? leastBytes(carries) : 0;
     const key = `${from}>${to}>${kind}`;
     const known = this.#byKey.get(key);
     if (!known) {

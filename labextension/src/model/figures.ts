@@ -54,8 +54,13 @@ const ELEMENT_BYTES: Readonly<Record<string, number>> = {
   float64: 8, int64: 8, uint64: 8, complex64: 8, complex128: 16, float32: 4, int32: 4, uint32: 4, float16: 2, bfloat16: 2, int16: 2, uint16: 2,
 };
 
-/** Bytes of a tensor; an unknown dimension counts as one, an unknown rank as a number. */
-export function bytesOf({ dtype, shape }: Output): number {
+/** Bytes of a tensor; null where a dimension or the rank is not known. */
+export function bytesOf({ dtype, shape }: Output): number | null {
+  return shape === null || shape.includes(null) ? null : leastBytes({ dtype, shape });
+}
+
+/** Bytes of one row of a tensor, for the widths of lines: an unknown dimension counts as one, an unknown rank as a number. */
+export function leastBytes({ dtype, shape }: Output): number {
   return (shape ?? []).reduce((product: number, n) => product * (n ?? 1), ELEMENT_BYTES[dtype] ?? 1);
 }
 

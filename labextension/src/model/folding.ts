@@ -7,7 +7,7 @@ import { itemsOf, Level, type Unit } from "../rules/level.js";
 import { MOST_BOXES, type Carries, type Group, type Lane } from "../rules/types.js";
 import type { Node, Output } from "../wire/messages.js";
 import type { Sliced } from "../wire/sliced.js";
-import { bytesOf, typeText } from "./figures.js";
+import { leastBytes, typeText } from "./figures.js";
 import { dividedItems, gradientTitle } from "./gradients.js";
 import type { Items } from "./items.js";
 import { isPlace, type Done, type Item, type Place, type Places } from "./places.js";
@@ -209,7 +209,7 @@ export class Folding {
     }
     const outputs = [...ends.values()];
     const labels = new Set(outputs.map(typeText));
-    return { count: outputs.length, bytes: outputs.reduce((sum, output) => sum + bytesOf(output), 0), label: labels.size === 1 ? ([...labels][0] ?? "") : "" };
+    return { count: outputs.length, bytes: outputs.reduce((sum, output) => sum + leastBytes(output), 0), label: labels.size === 1 ? ([...labels][0] ?? "") : "" };
   }
 
   #opsOf(unit: Unit, items: readonly Item[]): Node[] {

@@ -20,10 +20,10 @@ export interface Heat {
   /** With what ran inside of it: a loop's iterations. */
   readonly total_ns: ArrayLike<number>;
   readonly phase: readonly string[];
-  /** Its own part of the time of a step, and of the bytes that all nodes make. */
+  /** Its own part of the time of a step, and of the bytes that all nodes make of which that is known. */
   readonly time: ArrayLike<number>;
   readonly memory: ArrayLike<number>;
-  /** Bytes of what it makes each time, where its shape is known. */
+  /** Bytes of what it makes each time; NaN where shapes do not tell that. */
   readonly bytes: ArrayLike<number>;
 }
 
@@ -50,18 +50,19 @@ export function heatOf(table: Table, program: number, nodes: GraphModel["nodes"]
     }
   }
   const bytes = Float64Array.from(ops, (made) => madeBytes(made, nodes));
-  const all = bytes.reduce((sum, one) => sum + one, 0);
+  const known = bytes.map((one) => (Number.isNaN(one) ? 0 : one));
+  const all = known.reduce((sum, one) => sum + one, 0);
   const take = (from: ArrayLike<number> | undefined, by = 1): Float64Array => Float64Array.from(rows, (row) => (from?.[row] ?? 0) * by);
   return {
     ops, count: take(count), self_ns: take(self_us, 1e3), total_ns: take(total_us, 1e3), time: take(share), bytes,
-    phase: rows.map((row) => PHASES[phase?.[row] ?? 0] ?? ""), memory: bytes.map((one) => (all > 0 ? one / all : 0)),
+    phase: rows.map((row) => PHASES[phase?.[row] ?? 0] ?? ""), memory: known.map((one) => (all > 0 ? one / all : 0)),
   };
 }
 
-/** What a node makes: its own operation comes first. */
+/** What a node makes, NaN where that is not known: its own operation comes first. */
 function madeBytes(made: readonly number[], nodes: GraphModel["nodes"]): number {
   const own = nodes.get(made[0] ?? -1);
-  return own ? own.outputs.reduce((sum, output) => sum + (output.dtype === "resource" ? 0 : bytesOf(output)), 0) : 0;
+  return own ? own.outputs.reduce((sum, output) => sum + (output.dtype === "resource" ? 0 : (bytesOf(output) ?? NaN)), 0) : 0;
 }
 
 /**

@@ -30,7 +30,8 @@ export function transferFacts(model: GraphModel, node: Node, recording: Recordin
 /** How much goes over each time: a Send that only says that something is done has no value. */
 function eachText(output: Output | undefined): string {
   if (!output || output.shape?.includes(0)) return "no value: it only says that something is done";
-  return output.shape && !output.shape.includes(null) ? bytesText(bytesOf(output)) : "differs: shapes do not tell it";
+  const bytes = bytesOf(output);
+  return bytes === null ? "differs: shapes do not tell it" : bytesText(bytes);
 }
 
 /** What went over in a recorded step: how often, how many bytes in all (null where that is not known), and how long. */

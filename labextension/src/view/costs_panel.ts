@@ -1,9 +1,8 @@
 /** The table of operations by what they cost in a step. */
-import { costRows, COST_COLUMNS, GROUPINGS, type CostColumn, type CostRow, type Grouping } from "../model/costs.js";
+import { costRows, COST_COLUMNS, GROUPINGS, madeText, type CostColumn, type CostRow, type Grouping } from "../model/costs.js";
 import { deviceQuestion, devicesOf } from "../model/devices.js";
 import { duration, plural, shareText, significant } from "../model/figures.js";
 import { opBox, opOf, pathOf, scopeBox } from "../model/ids.js";
-import { bytesText } from "../model/running.js";
 import { rampColor } from "../render/ramp.js";
 import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
@@ -17,7 +16,7 @@ const REFRESH_MS = 500;
 const LABELS: Readonly<Record<CostColumn, string>> = { self: "self", total: "total", count: "runs", bytes: "makes" };
 const MEANINGS: Readonly<Record<CostColumn, string>> = {
   self: "time in a step without what runs inside", total: "time in a step with what runs inside, as iterations of a loop",
-  count: "runs in a step", bytes: "bytes made in a step, where the shape is known",
+  count: "runs in a step", bytes: "bytes made in a step, as far as shapes tell that",
 };
 
 class CostsPanel {
@@ -97,7 +96,7 @@ class CostsPanel {
       "tr", { title: row.name, ...OWN_KEYS },
       make("th", { scope: "row" }, short, " ", make("small", {}, row.detail)), make("td", {}, bar),
       number(duration(row.self_ns / 1e9)), number(row.total_ns === null ? "" : duration(row.total_ns / 1e9)),
-      number(significant(row.count)), number(row.bytes > 0 ? bytesText(row.bytes) : ""),
+      number(significant(row.count)), number(madeText(row)),
     );
   }
 

@@ -98,7 +98,7 @@ def check_range(indices: Array, n: int) -> None:
 
 
 @frozen
-class GatherGrad(Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,)):
+class GatherGrad(Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,), calls=5):
     """Zeros of a shape, to which the slices of g are added where the indices say; repeats add up.
 
     Shapes: g [..., s, ...], shape [n], indices s -> shape

@@ -29,7 +29,7 @@ _SMALL = 1 << 12
 
 
 @frozen
-class OneHot(Op, is_differentiable=False, memory_order="C", host_inputs=(1,)):
+class OneHot(Op, is_differentiable=False, memory_order="C", host_inputs=(1,), calls=5):
     """`on` at the position that each index names along a new axis of length `depth`, else `off`.
 
     Shapes: indices s, depth [], on [], off [] -> s with `depth` at the new axis

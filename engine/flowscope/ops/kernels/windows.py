@@ -79,7 +79,7 @@ class Axis:
 
 
 @frozen
-class Windowed(Op, abstract=True):
+class Windowed(Op, abstract=True, calls=20):
     """Base of ops with windows.
 
     Attributes:

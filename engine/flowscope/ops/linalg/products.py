@@ -31,7 +31,9 @@ __all__ = ["cross", "matmul", "matrix_transpose", "sparse_matmul", "tensordot", 
 
 
 @frozen
-class MatMul(Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True, uses_blas=True):
+class MatMul(
+    Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True, uses_blas=True, calls=3
+):
     """Matrix product a @ b, of the transposes if asked for.
 
     Shapes: a [..., m, k], b [..., k, n] -> [..., m, n]   (after the transposes; ... is broadcast)

@@ -39,7 +39,7 @@ __all__ = [
 
 
 @frozen
-class ArgMax(Op, is_differentiable=False):
+class ArgMax(Op, is_differentiable=False, calls=5):
     """The position of the largest along an axis, the first one at ties; NaN counts as largest."""
 
     axis: int = 0
@@ -56,7 +56,7 @@ class ArgMax(Op, is_differentiable=False):
 
 
 @frozen
-class ArgMin(Op, is_differentiable=False):
+class ArgMin(Op, is_differentiable=False, calls=5):
     """The position of the smallest along an axis, the first one at ties; NaN counts as smallest."""
 
     axis: int = 0

@@ -31,7 +31,7 @@ from flowscope.ops.math.reductions import reduce_sum
 
 
 @frozen
-class _BatchNorm(Op, abstract=True):
+class _BatchNorm(Op, abstract=True, calls=20):
     """What the two ops share.
 
     Attributes:

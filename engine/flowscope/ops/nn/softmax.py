@@ -35,7 +35,7 @@ def shifted_exponentials(xp: ArrayModule, x: Array, axis: int) -> tuple[Array, A
 
 
 @frozen
-class Softmax(Op, grad_reads=("y",), memory_order="K", accumulates=True):
+class Softmax(Op, grad_reads=("y",), memory_order="K", accumulates=True, calls=5):
     """exp(x) divided by its sum along an axis."""
 
     axis: int = -1
@@ -57,7 +57,7 @@ class Softmax(Op, grad_reads=("y",), memory_order="K", accumulates=True):
 
 
 @frozen
-class LogSoftmax(Op, grad_reads=("y",), memory_order="K", accumulates=True):
+class LogSoftmax(Op, grad_reads=("y",), memory_order="K", accumulates=True, calls=5):
     """log(softmax(x)) along an axis, without overflow."""
 
     axis: int = -1

@@ -45,7 +45,9 @@ __all__ = [
 
 
 @frozen
-class SoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits", "labels"), accumulates=True):
+class SoftmaxCrossEntropyWithLogits(
+    Op, grad_reads=("y", "logits", "labels"), accumulates=True, calls=20
+):
     """Cross entropy between labels and softmax(logits), and its gradient for the logits.
 
     Shapes: logits [batch, classes], labels [batch, classes] -> loss [batch],
@@ -92,7 +94,9 @@ class SoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits", "labels"), ac
 
 
 @frozen
-class SparseSoftmaxCrossEntropyWithLogits(Op, grad_reads=("y", "logits"), accumulates=True):
+class SparseSoftmaxCrossEntropyWithLogits(
+    Op, grad_reads=("y", "logits"), accumulates=True, calls=20
+):
     """Cross entropy between classes, given by number, and softmax(logits), and its gradient.
 
     Shapes: logits [batch, classes], labels [batch] -> loss [batch], backprop [batch, classes]

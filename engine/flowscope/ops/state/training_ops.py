@@ -21,7 +21,7 @@ from flowscope.ops.kernels.denormals import denormals_as_zeros
 from flowscope.ops.state.variable_ops import Write, has_shape, like_variable, variable_spec
 
 
-class Apply(Write, abstract=True, reads_state=True, is_checkable=True):
+class Apply(Write, abstract=True, reads_state=True, is_checkable=True, calls=6):
     """Base of the ops that apply a gradient; the output is the variable's new value.
 
     Inputs: the variable, its slots, numbers, the gradient, and where the gradient is sparse the
@@ -261,7 +261,9 @@ class ApplyAdagrad(Apply, slots=("accum",), numbers=("lr",)):
 
 
 @frozen
-class ApplyAdagradDA(Apply, slots=("total", "squares"), numbers=("lr", "l1", "l2", "global_step")):
+class ApplyAdagradDA(
+    Apply, slots=("total", "squares"), numbers=("lr", "l1", "l2", "global_step"), calls=16
+):
     """Adagrad with dual averaging: var follows from the sums of gradients alone.
 
     total += grad; squares += grad^2; var = -lr * shrunk / (l2 * step * lr + sqrt(squares)), where
@@ -286,7 +288,11 @@ class ApplyAdagradDA(Apply, slots=("total", "squares"), numbers=("lr", "l1", "l2
 
 @frozen
 class ApplyAdadelta(
-    Apply, slots=("accum", "accum_update"), numbers=("lr", "rho", "epsilon"), temporaries=2
+    Apply,
+    slots=("accum", "accum_update"),
+    numbers=("lr", "rho", "epsilon"),
+    temporaries=2,
+    calls=16,
 ):
     """Steps scaled by the running size of steps over that of gradients.
 
@@ -315,7 +321,9 @@ class ApplyAdadelta(
 
 
 @frozen
-class ApplyRMSProp(Apply, slots=("ms", "mom"), numbers=("lr", "rho", "momentum", "epsilon")):
+class ApplyRMSProp(
+    Apply, slots=("ms", "mom"), numbers=("lr", "rho", "momentum", "epsilon"), calls=16
+):
     """Gradients scaled by their running size, with momentum.
 
     ms = rho * ms + (1 - rho) * grad^2; mom = momentum * mom + lr * grad / sqrt(ms + epsilon);
@@ -336,7 +344,7 @@ class ApplyRMSProp(Apply, slots=("ms", "mom"), numbers=("lr", "rho", "momentum",
 
 @frozen
 class ApplyCenteredRMSProp(
-    Apply, slots=("mg", "ms", "mom"), numbers=("lr", "rho", "momentum", "epsilon")
+    Apply, slots=("mg", "ms", "mom"), numbers=("lr", "rho", "momentum", "epsilon"), calls=20
 ):
     """RMSProp that scales by the running variance: ms - mg^2, mg the running mean of gradients.
 
@@ -358,7 +366,7 @@ class ApplyCenteredRMSProp(
 
 
 @frozen
-class ApplyAdam(Apply, slots=("m", "v")):
+class ApplyAdam(Apply, slots=("m", "v"), calls=16):
     """One Adam update: steps by the running mean of gradients over the root of that of squares.
 
     A sparse gradient counts as zeros in the other rows: these decay and move too.
@@ -406,6 +414,7 @@ class ApplyFtrl(
     slots=("accum", "linear"),
     numbers=("lr", "l1", "l2", "l2_shrinkage", "lr_power"),
     temporaries=2,
+    calls=16,
     host_inputs=(7,),  # lr_power says which routine takes the power
 ):
     """Follow the regularized leader: var is the minimum of all linearized losses so far, plus l1
@@ -439,7 +448,7 @@ class ApplyFtrl(
 
 
 @frozen
-class ApplyProximalGradientDescent(Apply, numbers=("alpha", "l1", "l2")):
+class ApplyProximalGradientDescent(Apply, numbers=("alpha", "l1", "l2"), calls=10):
     """Gradient descent, then a step towards 0: var = shrunk / (1 + l2 * alpha), where shrunk is
     var - alpha * delta moved towards 0 by l1 * alpha.
 
@@ -458,7 +467,9 @@ class ApplyProximalGradientDescent(Apply, numbers=("alpha", "l1", "l2")):
 
 
 @frozen
-class ApplyProximalAdagrad(Apply, slots=("accum",), numbers=("lr", "l1", "l2"), temporaries=2):
+class ApplyProximalAdagrad(
+    Apply, slots=("accum",), numbers=("lr", "l1", "l2"), temporaries=2, calls=12
+):
     """Adagrad, then a step towards 0, as in proximal gradient descent with each element's own rate.
 
     Source: Duchi & Singer 2009, with the rates of Duchi, Hazan & Singer 2011.
