@@ -83,7 +83,7 @@ const SAVED = "this picture was saved without its kernel; run the cell for the l
 const RECORDED = "this is a recording: nothing runs here";
 const noRun = ({ runs, model, session }: ViewContext): string =>
   session.isRecorded ? RECORDED : !runs.isLive ? SAVED : model.level === "graph" ? "" : "this is the program as lowered; l shows the graph";
-const fetchable = ({ model, selection }: ViewContext): readonly string[] => fetchesOf(model, selection.box);
+const fetchable = ({ model, selection }: ViewContext): readonly string[] => fetchesOf(model, selection.subject);
 const canFetch = (view: ViewContext): boolean => noRun(view) === "" && fetchable(view).length > 0;
 const isFetched = (view: ViewContext): boolean => {
   const names = fetchable(view);
@@ -91,12 +91,12 @@ const isFetched = (view: ViewContext): boolean => {
 };
 /** The tensor that is fed where an operation is selected. */
 const fed = ({ runs, model, selection }: ViewContext): string | null => {
-  const [name] = fetchesOf(model, selection.box);
+  const [name] = fetchesOf(model, selection.subject);
   return runs.setup.needs.find((need) => need.name === name)?.name ?? null;
 };
 
 const isHeld = (view: ViewContext): boolean => stateOf(view).isHeld;
-const target = ({ model, selection }: ViewContext): ReturnType<typeof targetOf> => targetOf(model, selection.box);
+const target = ({ model, selection }: ViewContext): ReturnType<typeof targetOf> => targetOf(model, selection.subject);
 
 /** Sets a breakpoint at the selection, or removes the one that stands there. */
 function breakAt(id: string, label: string, key: string, shape: IconName, isAfter: boolean): ViewCommand {
@@ -267,7 +267,7 @@ export const COMMANDS: readonly ViewCommand[] = [
   },
   {
     id: "move", label: "Move to device\u2026", keys: ["m"], icon: "move", hint: "Move the selected operation or scope to a device",
-    isEnabled: (view) => view.session.isHeard && movable(view.model, view.selection.box) !== null,
+    isEnabled: (view) => view.session.isHeard && movable(view.model, view.selection.subject) !== null,
     why: (view) => (view.session.isHeard ? "select an operation or a scope of the graph first" : ""),
     run: ({ store, root }) => {
       store.setHeat("device", root);

@@ -39,7 +39,7 @@ class DevicesPanel {
     this.#list.addEventListener("click", ({ target }) => {
       const row = target instanceof Element ? target.closest<HTMLElement>("[data-device]") : null;
       const device = row?.dataset.device ?? "";
-      if (target instanceof Element && target.closest(".fs-move-here")) this.#propose(view.selection.box, device);
+      if (target instanceof Element && target.closest(".fs-move-here")) this.#propose(view.selection.subject, device);
       else if (row) this.#filter(device);
     }, { signal: until });
     store.changed.connect(({ what }) => {
@@ -74,7 +74,7 @@ class DevicesPanel {
 
   #showRows({ devices, all }: DeviceMix): void {
     const { store, stage, model, selection, session } = this.#view;
-    const name = session.isHeard ? (movable(model, selection.box)?.name ?? null) : null;
+    const name = session.isHeard ? (movable(model, selection.subject)?.name ?? null) : null;
     placeChildren(this.#list, [...devices].sort(([a], [b]) => byNumber(a, b)).map(([device, number]) => {
       const row = this.#row(device);
       const short = shortDevice(device, devices.keys());

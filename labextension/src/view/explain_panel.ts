@@ -27,7 +27,7 @@ class ExplainPanel {
   update(): void {
     const { model, debug, explanation, selection, drawers, session } = this.#view;
     if (!drawers.isOpen("explain")) return explanation.forget();
-    const node = targetOf(model, selection.box);
+    const node = targetOf(model, selection.subject);
     if (node !== null && session.isHeard) {
       const wish = explanation.question(node.name, model, debug, performance.now());
       if (wish !== null) session.askExplanation(wish);
@@ -37,12 +37,12 @@ class ExplainPanel {
 
   #show(): void {
     const { model, explanation, selection, session } = this.#view;
-    const node = targetOf(model, selection.box);
+    const node = targetOf(model, selection.subject);
     const answer = node === null ? null : explanation.of(node.name);
     const isSaved = !session.isLive;
     const told: Explained | null = node === null ? null : isSaved ? savedExplanation(model, node) : answer;
     const waiting = told === null ? "\u2026" : (answer?.error ?? "");
-    const note = whyUnexplained(model, selection.box) || waiting;
+    const note = whyUnexplained(model, selection.subject) || waiting;
     setText(this.#note, note);
     this.#note.hidden = note === "";
     const text = JSON.stringify(note === "" ? told : null);
