@@ -112,7 +112,7 @@ def test_a_breakpoint_holds_a_step_its_value_is_seen_and_it_goes_on(
     expect(stop).to_contain_text(re.compile(r': after "layer/act" when max > 0\.5'))
     expect(page.get_by_test_id("fs-state")).to_have_text("held at y")
     if width == 1280:  # where it is narrow the inspector opens for a selection alone
-        # Nothing is selected: the inspector tells of where the step is held, and its buttons mean that.
+        # Without a selection the inspector tells of where the step is held; its buttons mean that.
         page.evaluate("window.choose('selection', null)")
         inspector = page.get_by_test_id("fs-inspector")
         expect(inspector.get_by_role("heading", level=3)).to_have_text("y")
