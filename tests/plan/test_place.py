@@ -395,3 +395,57 @@ def test_loops_made_by_hand_are_one_component():
         config=fs.ConfigProto(device_count={"CPU": 3}, allow_soft_placement=True)
     ) as sess:
         assert len({n.device for n in sess.plan(y, [x]).program.nodes}) == 1
+
+
+def contradicting(kind):
+    """An operation that shares a device with two that no step needs."""
+    made = []
+    for i in (1, 2):
+        with fs.device(f"/cpu:{i}"):
+            made.append(fs.Variable(1.0, name=f"v{i}") if kind == "variables" else fs.exp(1.0 * i))
+    with fs.colocate_with(made[0]), fs.colocate_with(made[1]):
+        return fs.random_uniform([], name="c")
+
+
+@pytest.mark.parametrize("kind", ["variables", "operations"])
+def test_contradicting_colocation_with_what_no_step_needs_is_an_error(kind):
+    c = contradicting(kind)
+    config = {"device_count": {"CPU": 3}}
+    with fs.Session(config=fs.ConfigProto(**config)) as sess:
+        with pytest.raises(fs.errors.InvalidArgumentError, match='"c.*" is colocated with') as e:
+            sess.run(c)
+    assert "/device:CPU:1" in str(e.value) and "/device:CPU:2" in str(e.value)
+    assert "allow_soft_placement=True" in str(e.value) and "test_place.py" in str(e.value)
+    with fs.Session(config=fs.ConfigProto(**config, allow_soft_placement=True)) as sess:
+        assert 0 <= sess.run(c) < 1
+        assert any('" is colocated with' in note for note in sess.plan(c).program.notes)
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_device_inside_of_a_colocation_is_passed_over_and_told(reads):
+    with fs.device("/cpu:1"):
+        v = fs.Variable(1.0, name="v")
+    with fs.colocate_with(v), fs.device("/cpu:2"):
+        c = fs.add(v if reads else fs.random_uniform([]), 1.0, name="c")
+    with fs.Session(config=fs.ConfigProto(device_count={"CPU": 3})) as sess:
+        placed = {p.name: p for p in sess.placement(c)}
+        assert placed["c"].device.endswith("CPU:1")
+        assert placed["c"].reason.startswith("asked for /device:CPU:2, but ")
+        assert "/device:CPU:1" in placed["c"].reason
+    with fs.device("/cpu:2"):
+        assign = v.assign(2.0, read_value=False)
+    assert assign.device == "/device:CPU:1" and assign.passed_over == "/device:CPU:2"
+    with fs.colocate_with(v), fs.device("/cpu:1"):
+        assert fs.random_uniform([]).op.passed_over == ""
+
+
+def test_passed_over_wishes_outlive_another_process():
+    import pickle
+
+    with fs.device("/cpu:1"):
+        v = fs.Variable(1.0, name="v")
+    with fs.colocate_with(v), fs.device("/cpu:2"):
+        c = fs.add(v, 1.0, name="c")
+    with fs.Session(config=fs.ConfigProto(device_count={"CPU": 3})) as sess:
+        (origin,) = next(n for n in sess.plan(c).program.nodes if n.name == "c").origins[:1]
+    assert pickle.loads(pickle.dumps(origin)).passed_over == "/device:CPU:2"

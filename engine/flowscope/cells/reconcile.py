@@ -56,13 +56,14 @@ _TAKEN = (
     "device",
     "origin",
     "colocation",
+    "passed_over",
     "forward",
     "gradient",
     "order",
     "stale",
 )
 #: Those of them that make a difference to plans and views.
-_TELLING = ("device", "colocation", "forward", "gradient", "stale")
+_TELLING = ("device", "colocation", "passed_over", "forward", "gradient", "stale")
 
 
 class Making:

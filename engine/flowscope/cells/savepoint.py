@@ -26,6 +26,7 @@ FIELDS = (
     "device",
     "origin",
     "colocation",
+    "passed_over",
     "forward",
     "gradient",
     "order",

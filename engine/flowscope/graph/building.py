@@ -13,7 +13,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
 from flowscope.graph.block import Block, misplaced
-from flowscope.graph.devices import DeviceSpec, merged
+from flowscope.graph.devices import DeviceSpec, contradict, merged
 from flowscope.graph.op import Op, op_class
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import capture
@@ -74,12 +74,19 @@ class Wishes:
         for target in self.colocation:
             names.update(dict.fromkeys(target.colocation or (target.name,)))
             if target.device:
-                op.device = target.device
+                follow(op, target.device)
         op.colocation = tuple(sorted(names))
 
 
 #: Where nothing is asked for.
 NO_WISHES = Wishes()
+
+
+def follow(op: Operation, device: str) -> None:
+    """Has an operation ask for the device of what it follows; notes a wish that contradicts it."""
+    if op.device and op.device != device and contradict(op.device, device):
+        op.passed_over = op.device
+    op.device = device
 
 
 def _called(function: Callable[[Operation], Any], op: Operation) -> str:

@@ -197,3 +197,11 @@ def merged(outer: str, inner: str) -> str:
         return DeviceSpec.from_string(outer or inner).to_string()
     spec = DeviceSpec.from_string(outer).make_merged_spec(DeviceSpec.from_string(inner))
     return spec.to_string()
+
+
+@functools.cache
+def contradict(one: str, other: str) -> bool:
+    """Whether no device has two names: both set a part of them, and to different values."""
+    a, b = DeviceSpec.from_string(one), DeviceSpec.from_string(other)
+    pairs = [(getattr(a, part), getattr(b, part)) for part in _PARTS]
+    return any(x is not None and y is not None and x != y for x, y in pairs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.block import misplaced, outermost_read_in
-from flowscope.graph.building import NO_WISHES, Building
+from flowscope.graph.building import NO_WISHES, Building, follow
 from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.edits import Edits
 from flowscope.graph.observer import observers
@@ -164,7 +164,7 @@ class Graph(Building, Edits, WrittenForms):
         """Places an operation with its variable, and notes which variables it writes."""
         handle = None
         if op.inputs and (handle := variable_of(op.inputs[0])) is not None:
-            op.device = handle.device  # what touches a variable stands where the variable stands
+            follow(op, handle.device)  # what touches a variable stands where the variable stands
         if op.definition.writes_state:
             for t in given:
                 self._writes[t] = op.order

@@ -222,6 +222,8 @@ class Operation:
         block: The block that it stands in.
         forward: The operation whose gradient it was made for, None for most.
         stale: Why it cannot be used since a notebook cell was run again, None if it can.
+        passed_over: The device that a scope asked for, where what the operation is colocated with
+            or whose state it touches asks for another one, which counts; "" for most.
         gradient: Name of the registered gradient that takes the place of its op's own, or "".
     """
 
@@ -241,6 +243,7 @@ class Operation:
         "order",
         "origin",
         "outputs",
+        "passed_over",
         "stale",
     )
 
@@ -267,6 +270,7 @@ class Operation:
         self.origin = origin
         self.block = block
         self.colocation: tuple[str, ...] = ()
+        self.passed_over = ""
         self.forward: Operation | None = None
         self.gradient = ""
         self.stale: Stale | None = None

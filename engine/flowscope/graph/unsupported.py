@@ -54,7 +54,6 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "GraphOptions": {
         "enable_recv_scheduling": Refused("receives run where their values are needed"),
         "place_pruned_graph": Refused("leave it: what a step needs is what is placed"),
-        "enable_bfloat16_sendrecv": Refused("cast to fs.bfloat16 and back around the transfer"),
         "timeline_step": Refused("fs.RunMetadata tells about single runs"),
     },
     "OptimizerOptions": {

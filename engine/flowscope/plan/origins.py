@@ -53,12 +53,23 @@ class OperationRef:
         type: Its op type.
         block: Name of the block that it stands in, "" for the graph's own.
         colocation: Names of the operations that it shall share a device with.
+        passed_over: See `Operation.passed_over`.
         origin: The user's lines that made it; they are read when somebody asks, or when the
             reference is pickled.
         forward: The operation whose gradient it was made for, None for most.
     """
 
-    __slots__ = ("_operation", "block", "colocation", "forward", "id", "name", "origin", "type")
+    __slots__ = (
+        "_operation",
+        "block",
+        "colocation",
+        "forward",
+        "id",
+        "name",
+        "origin",
+        "passed_over",
+        "type",
+    )
 
     def __init__(
         self,
@@ -69,6 +80,7 @@ class OperationRef:
         colocation: tuple[str, ...],
         origin: Any,
         forward: OperationRef | None,
+        passed_over: str = "",
     ) -> None:
         self.id = id
         self.name = name
@@ -77,13 +89,14 @@ class OperationRef:
         self.colocation = colocation
         self.origin = origin
         self.forward = forward
+        self.passed_over = passed_over
         self._operation: weakref.ref[Operation] | None = None
 
     @classmethod
     def to(cls, op: Operation, forward: OperationRef | None) -> OperationRef:
         """Returns the reference to an operation."""
         facts = (op.id, op.name, op.type, op.block.name, op.colocation)
-        made = cls(*facts, op.origin, forward)
+        made = cls(*facts, op.origin, forward, op.passed_over)
         made._operation = weakref.ref(op)
         return made
 
@@ -94,7 +107,7 @@ class OperationRef:
 
     def __reduce__(self) -> tuple[Any, ...]:
         facts = (self.id, self.name, self.type, self.block, self.colocation)
-        return OperationRef, (*facts, _recorded(self.origin), self.forward)
+        return OperationRef, (*facts, _recorded(self.origin), self.forward, self.passed_over)
 
     def __repr__(self) -> str:
         return f"<OperationRef {self.id} {self.name} {self.type}>"

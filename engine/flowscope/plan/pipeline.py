@@ -65,6 +65,8 @@ class Wanted(Protocol):
     def overlaps(self) -> bool: ...  # noqa: D102
     @property
     def is_apart(self) -> bool: ...  # noqa: D102
+    @property
+    def as_bfloat16(self) -> bool: ...  # noqa: D102
 
 
 @frozen
@@ -190,7 +192,7 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "transfers",
-        lambda program, _: insert_transfers(program),
+        lambda program, request: insert_transfers(program, request.as_bfloat16),
         "brings values to the devices and memories that use them: each once, as late as it can be",
         "a transfer gives the bits that it takes, and stands behind what makes them",
     ),

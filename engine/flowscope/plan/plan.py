@@ -85,6 +85,7 @@ class Request:
         folds: Whether constants are folded, in compiled mode.
         overlaps: Whether Python functions may run at the same time.
         is_apart: Whether the partitions of its devices run on threads of their own.
+        as_bfloat16: Whether float32 numbers go to other devices as bfloat16.
         by_cost: How devices are chosen by cost; None where the first one is taken.
         wishes: Devices asked for in the place of what operations ask for, by their ids.
     """
@@ -100,6 +101,7 @@ class Request:
     folds: bool = True
     overlaps: bool = True
     is_apart: bool = False
+    as_bfloat16: bool = False
     by_cost: ByCost | None = None
     wishes: Mapping[int, str] = field(default_factory=dict)
 

@@ -114,8 +114,10 @@ class GraphOptions(Message):
         build_cost_model: Of so many runs of the same fetches and feeds one fills
             `RunMetadata.cost_graph`; 0 for none. Those runs are timed operation by operation.
         build_cost_model_after: So many runs come before the first of them are counted.
-        enable_recv_scheduling, enable_bfloat16_sendrecv, place_pruned_graph, timeline_step:
-            Refused.
+        enable_bfloat16_sendrecv: float32 numbers go to other devices, in this process too, by the
+            upper 16 bits of each: half of the bytes, with 7 bits of each fraction. Variables that
+            are read elsewhere, as by a saver, come so too.
+        enable_recv_scheduling, place_pruned_graph, timeline_step: Refused.
     """
 
     enable_recv_scheduling: bool = False

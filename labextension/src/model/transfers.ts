@@ -22,16 +22,17 @@ export function transferFacts(model: GraphModel, node: Node, recording: Recordin
   return [
     { name: "from", value: shortDevice(unquoted(from), [unquoted(to)]) },
     { name: "to", value: shortDevice(unquoted(to), [unquoted(from)]) },
-    { name: "each time", value: eachText(node.outputs[0]) },
+    { name: "each time", value: eachText(node.outputs[0], node.attributes["is_lossy"] === "True") },
     ...(seen ? [{ name: "in the recorded step", value: timesText(seen) }] : []),
   ];
 }
 
 /** How much goes over each time: a Send that only says that something is done has no value. */
-function eachText(output: Output | undefined): string {
+function eachText(output: Output | undefined, isLossy: boolean): string {
   if (!output || output.shape?.includes(0)) return "no value: it only says that something is done";
   const bytes = bytesOf(output);
-  return bytes === null ? "differs: shapes do not tell it" : bytesText(bytes);
+  if (bytes === null) return "differs: shapes do not tell it";
+  return isLossy ? `${bytesText(bytes / 2)} as bfloat16` : bytesText(bytes);
 }
 
 /** What went over in a recorded step: how often, how many bytes in all (null where that is not known), and how long. */

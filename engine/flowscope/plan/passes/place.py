@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
-from flowscope.graph.devices import DeviceSpec
+from flowscope.graph.devices import DeviceSpec, contradict
 from flowscope.plan.placement.choices import Choices, Found, key_of, leader
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, tied
@@ -56,6 +56,11 @@ def place(
 
         program, makers, ties = tied_with_kept(program, devices)
     placer = _Placer(Choices(devices, ties), ties, soft)
+    colocated = [n for n in program.walk() if n.origins and n.origins[0].colocation]
+    if colocated:
+        from flowscope.plan.placement.colocated import check_colocation
+
+        placer.notes += check_colocation(program, colocated, soft)
     if any(d.device_type != "CPU" for d in devices):
         from flowscope.plan.placement.steering import steering
 
@@ -122,13 +127,13 @@ class _Placer:
             self.places[node] = str(host), "steers the program, which the host does"
             return
         key = key_of(node)
-        found = self._alone.get(key)
+        found = None if _passed_over(node) else self._alone.get(key)
         if found is not None:
             self.places[node] = found
             return
         notes = len(self.notes)
         self._place(component)
-        if len(self.notes) == notes:
+        if len(self.notes) == notes and not _passed_over(node):
             self._alone[key] = self.places[node]
 
     def place_constants(self, nodes: Sequence[Node]) -> None:
@@ -206,6 +211,11 @@ class _Placer:
                 reason = f"asked for {node.requested}"
             else:
                 reason = f"shares {_with(first)}"
+            passed = _passed_over(node)
+            if passed and contradict(passed, chosen) and reason.startswith("asked for"):
+                reason = f"asked for {passed}, but is colocated with what {reason}"
+            elif passed and contradict(passed, chosen):
+                reason = f"asked for {passed}, but {reason}"
             self.places[node] = chosen, reason
 
     def _moved(self, node: Node, first: Node | None) -> str:
@@ -217,6 +227,10 @@ class _Placer:
         reason = f"asked for {node.requested}, {why}; moved"
         self.notes.append(f'"{node.name}": {reason}')
         return reason
+
+
+def _passed_over(node: Node) -> str:
+    return node.origins[0].passed_over if node.origins else ""
 
 
 def _with(first: Node) -> str:

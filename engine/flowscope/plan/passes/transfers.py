@@ -11,7 +11,7 @@ program (`Op.host_outputs`, `Op.host_inputs`), in the host's. Who wants one else
 A list never crosses, its elements do. Feeds are in the host's memory at every device; constants are
 there in every memory that wants them, by copies of their nodes. Handles stand for what is nowhere
 in the program. Control inputs take no transfers. What `lossy_transfer` gives crosses by half of its
-bits.
+bits, and with `GraphOptions.enable_bfloat16_sendrecv` all that is float32 does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from flowscope.control.lists import EmptyList
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.dtypes import resource, variant
+from flowscope.graph.dtypes import float32, resource, variant
 from flowscope.graph.operation import where
 from flowscope.ops.core.lossy_transfers import LossyTransfer
 from flowscope.ops.core.send_recv import Transfer
@@ -35,8 +35,12 @@ from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.plan.value_locations import Location, ValueLocations, located
 
 
-def insert_transfers(program: Program) -> Program:
+def insert_transfers(program: Program, as_bfloat16: bool = False) -> Program:
     """Returns a placed program in which every value is where it is used.
+
+    Args:
+        program: The program.
+        as_bfloat16: Whether all float32 numbers go to other devices by their upper 16 bits.
 
     Raises:
         InvalidArgumentError: if several devices would need one list.
@@ -44,7 +48,7 @@ def insert_transfers(program: Program) -> Program:
     devices = devices_of(program)
     if len(devices) < 2 and all(map(is_host, devices)):
         return program
-    return _Transfers(program).applied()
+    return _Transfers(program, as_bfloat16).applied()
 
 
 class _Block:
@@ -82,8 +86,9 @@ _Uses = list[tuple[_Use, bool]]
 class _Transfers:
     """One walk through a program that finds what is used elsewhere; then the edits."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, as_bfloat16: bool = False) -> None:
         self._program = program
+        self._as_bfloat16 = as_bfloat16
         self._locations = ValueLocations(program)
         self._root = _Block(program, None, None)
         #: The blocks in blocks that make a node or have a parameter.
@@ -217,8 +222,8 @@ class _Transfers:
             source = source.node.inputs[0]
         label = source.label
         name = self._unique(source, label)
-        is_lossy = value.node is not None and isinstance(value.node.op, LossyTransfer)
-        op = Transfer(name, sender, device, in_host, is_lossy and sender != device)
+        is_lossy = sender != device and self._is_lossy(value)
+        op = Transfer(name, sender, device, in_host, is_lossy)
         near = before.node or (before.block.program.nodes or (before.block.owner,))[-1]
         assert near is not None
         origins = near.origins if value.node is None else value.node.origins
@@ -227,8 +232,14 @@ class _Transfers:
         if not op.is_lossy:
             made.outputs[0].stand_for(value)
         made.device = device
-        made.reason = f'brings "{label}" from {sender}'
+        made.reason = f'brings "{label}" from {sender}{" as bfloat16" if is_lossy else ""}'
         return made
+
+    def _is_lossy(self, value: Value) -> bool:
+        """Whether a value goes to other devices by the upper 16 bits of each number."""
+        if self._as_bfloat16:
+            return value.spec.dtype is float32
+        return value.node is not None and isinstance(value.node.op, LossyTransfer)
 
     def _unique(self, value: Value, label: str) -> str:
         """Returns the name of a value, with a number where another one has it."""
