@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import distributed
 import numpy as np
 import pytest
 from local_clusters import local_cluster as started_cluster, wait_until
+from tls_files import CERT, KEY, ROLES
 
 import flowscope as fs
 from flowscope.cluster.registry import HELD_METRIC, STEPS_METRIC, Registry
 from flowscope.cluster.tasks import TaskNumbers, WorkerFacts, task_name
 from flowscope.errors import FailedPreconditionError, UnavailableError
 
-#: Has a certificate made that signs itself.
-OPENSSL = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=flowscope"]
 TASKS = [task_name("worker", i) for i in range(3)]
 
 
@@ -125,16 +122,11 @@ def test_restarted_worker(cluster: fs.cluster.Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_sealed(tmp_path: Path, source_env: dict[str, str], graph: fs.Graph) -> None:
+def test_sealed(source_env: dict[str, str], graph: fs.Graph) -> None:
     """Where Dask has TLS, the connections of sessions have it too, with Dask's certificates."""
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    made = subprocess.run([*OPENSSL, "-keyout", key, "-out", cert], capture_output=True)
-    if made.returncode:
-        pytest.skip("openssl makes no certificate here")
-    roles = ("client", "scheduler", "worker")
-    files = {f"tls_{role}_cert": str(cert) for role in roles}
-    files |= {f"tls_{role}_key": str(key) for role in roles}
-    security = distributed.Security(tls_ca_file=str(cert), require_encryption=True, **files)
+    files = {f"tls_{role}_cert": CERT for role in ROLES}
+    files |= {f"tls_{role}_key": KEY for role in ROLES}
+    security = distributed.Security(tls_ca_file=CERT, require_encryption=True, **files)
     with started_cluster(source_env, 2, security=security, protocol="tls://") as dask:
         with fs.cluster.connect(dask) as cluster, fs.Session(cluster) as session:
             assert cluster.target.startswith("tls://")

@@ -10,12 +10,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
+import distributed  # noqa: F401  (it sets defaults of Dask's configuration)
 import pytest
+from tls_files import dask_settings
 
 import flowscope as fs
 from flowscope.cluster.tasks import TaskNumbers, WorkerFacts
 from flowscope.errors import (
     DeadlineExceededError,
+    FailedPreconditionError,
     InvalidArgumentError,
     UnavailableError,
 )
@@ -94,10 +98,15 @@ class Tasks:
     def __init__(self, folder: Path, env: dict[str, str], program: str, workers: int = 2) -> None:
         ps, *others = free_addresses(1 + workers)
         self.spec = {"ps": [ps], "worker": others}
-        self._folder, self._env = folder, env
+        self._folder, self._env = folder, dict(env)
         self._program = folder / "program.py"
         self._program.write_text(program)
         self._processes: list[subprocess.Popen[str]] = []
+
+    def use(self, settings: dict[str, object]) -> None:
+        """Starts further processes with a configuration of Dask's."""
+        for name, value in settings.items():
+            self._env[f"DASK_{name.replace('.', '__').replace('-', '_').upper()}"] = str(value)
 
     def start(self, job: str, index: int) -> subprocess.Popen[str]:
         arguments = [job, str(index), str(self.spec), str(self._folder / "checkpoints")]
@@ -208,6 +217,50 @@ def test_sessions_wait_for_the_tasks_that_they_ask_for(graph: fs.Graph) -> None:
                 cluster.close()  # type: ignore[attr-defined]
         server.stop()
     server.join()
+
+
+#: A server and a session, whose connections all have TLS.
+SEALED = """
+import sys
+import flowscope as fs
+
+server = fs.train.Server(eval(sys.argv[3]), job_name="ps")
+with fs.device("/job:ps/task:0"):
+    y = fs.constant(2.0) * 3.0
+with fs.Session(server.target) as sess:
+    found = sess.run(y)
+    (cluster,) = sess.engine.clusters.values()
+    workers = cluster.status().workers
+    print(cluster.target[:6], found, [w.is_encrypted for w in workers], flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tasks", [SEALED], indirect=True, ids=["sealed"])
+def test_servers_have_tls_where_dasks_configuration_asks_for_it(
+    tasks: Tasks, graph: fs.Graph
+) -> None:
+    """Whoever has no certificate is told so."""
+    tasks.use(dask_settings())
+    server = tasks.start("ps", 0)
+    assert line_of(server) == "tls:// 6.0 [True, True]"
+    with pytest.raises(UnavailableError, match="without TLS, as Dask's configuration says"):
+        fs.Session(
+            f"grpc://{tasks.spec['ps'][0]}", config=fs.ConfigProto(operation_timeout_in_ms=10)
+        )
+
+
+def test_servers_whose_certificates_are_missing_are_refused(graph: fs.Graph) -> None:
+    spec = dict(zip(("ps", "worker"), ([a] for a in free_addresses(2)), strict=True))
+    with dask.config.set(dask_settings() | {"distributed.comm.tls.scheduler.cert": None}):
+        with pytest.raises(FailedPreconditionError, match=r"comm\.tls\.scheduler\.cert to a file"):
+            fs.train.Server(spec, job_name="ps")
+    with dask.config.set(dask_settings(key="/no/key.pem")):
+        with pytest.raises(FailedPreconditionError, match=r"No such file.*'/no/key\.pem'"):
+            fs.train.Server(spec, job_name="ps")
+        with pytest.raises(FailedPreconditionError, match="certificates of the client cannot"):
+            fs.Session(f"grpc://{spec['ps'][0]}")
 
 
 def test_addresses_of_servers() -> None:

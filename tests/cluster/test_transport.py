@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pytest
 from process_channels import RECEIVER, SENDER, FreeGate, by_device, until
+from tls_files import CERT, KEY
 
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.endpoint import Endpoint
@@ -21,29 +22,18 @@ from flowscope.errors import AbortedError, UnavailableError
 
 A, B = (f"{p}/device:CPU:0" for p in (SENDER, RECEIVER))
 X, Y, Z = f"{A};{B};x:0", f"{A};{B};y:0", f"{B};{A};z:0"
-#: Has a certificate made that signs itself.
-_OPENSSL = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=flowscope"]
 TABLE, BACK = by_device([X, Y]), by_device([Z])
 
 
 @pytest.fixture(scope="module")
-def contexts(tmp_path_factory):
+def contexts():
     """Contexts of TLS in which each end shows a certificate that the other one checks."""
-    folder = tmp_path_factory.mktemp("tls")
-    key, cert = folder / "key.pem", folder / "cert.pem"
-    made = subprocess.run(
-        [*_OPENSSL, "-keyout", key, "-out", cert],
-        capture_output=True,
-        check=False,
-    )
-    if made.returncode:
-        pytest.skip("openssl makes no certificate here")
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=cert)
-    client = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=cert)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=CERT)
+    client = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=CERT)
     client.check_hostname = False
     for one in (server, client):
         one.verify_mode = ssl.CERT_REQUIRED
-        one.load_cert_chain(cert, key)
+        one.load_cert_chain(CERT, KEY)
     return TLSContexts(server, client)
 
 

@@ -15,6 +15,7 @@ from distributed.comm.core import CommClosedError
 
 import flowscope
 from flowscope.cluster.dask_comm import DaskStreams
+from flowscope.cluster.dask_security import configured_security
 from flowscope.cluster.local_server import host_and_port
 from flowscope.cluster.members import Attached
 from flowscope.cluster.tasks import check_jobs
@@ -230,16 +231,20 @@ def scheduler_of(address: str) -> str:
 
     Raises:
         UnavailableError: if one of them does not answer.
+        FailedPreconditionError: if Dask's configuration asks for TLS, and names no certificates.
     """
     host, port = host_and_port(address)
+    security = configured_security(("client",))
     connect: Any = distributed.rpc
+    by = {} if security is None else security.get_connection_args("client")
+    protocol = "tcp" if security is None else "tls"
 
     async def ask(where: str) -> Any:
-        async with connect(where, timeout=_ASK_S) as peer:
+        async with connect(where, timeout=_ASK_S, connection_args=by) as peer:
             return await asyncio.wait_for(peer.identity(), _ASK_S)
 
     async def ask_both() -> str:
-        found = await ask(f"tcp://{host}:{port}")
+        found = await ask(f"{protocol}://{host}:{port}")
         if found["type"] == "Scheduler":
             return str(found["address"])
         scheduler = str(found["scheduler"])
@@ -250,7 +255,8 @@ def scheduler_of(address: str) -> str:
         try:
             return threads.submit(asyncio.run, ask_both()).result()
         except (OSError, TimeoutError, CommClosedError) as e:
-            raise UnavailableError(f"no task of a cluster answers at {address}: {e}") from e
+            how = "without TLS, as Dask's configuration says" if security is None else "with TLS"
+            raise UnavailableError(f"no task of a cluster answers at {address} {how}: {e}") from e
 
 
 def _default_client() -> Any:

@@ -3,7 +3,8 @@
 The first task also runs Dask's scheduler, at its address; its worker has a port of its own. The
 others' workers listen at their addresses, and wait for the scheduler, so tasks start in any order.
 When the scheduler goes, each worker ends, and with it the values that it has; another one takes its
-place, which waits until the scheduler is there again.
+place, which waits until the scheduler is there again. Where Dask's configuration asks for TLS, all
+of it has TLS.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from distributed import Scheduler, Worker
 from distributed.utils import silence_logging_cmgr
 
 import flowscope
+from flowscope.cluster.dask_security import configured_security
 from flowscope.cluster.local_server import host_and_port
 from flowscope.cluster.plugin import HostPlugin
 from flowscope.cluster.registry import NAME, Registry
@@ -60,6 +62,7 @@ class TaskServer:
     Raises:
         InvalidArgumentError: if an address is none that others can find.
         UnavailableError: if its address is not this machine's, or in use.
+        FailedPreconditionError: if Dask's configuration asks for TLS, and names no certificates.
     """
 
     def __init__(self, tasks: Addresses, job: str, index: int, config: ConfigProto | None) -> None:
@@ -73,6 +76,10 @@ class TaskServer:
         self.target = f"grpc://{tasks[job, index]}"
         self._address = host_and_port(tasks[job, index])
         self._scheduler = "{}:{}".format(*host_and_port(tasks[first]))
+        self._security = configured_security(
+            ("scheduler", "worker") if self._is_first else ("worker",)
+        )
+        self._protocol = "tcp" if self._security is None else "tls"
         _check_free(self._name, tasks[job, index], self._address)
         self._started: Future[None] = Future()
         self._ended: Future[None] = Future()
@@ -129,7 +136,14 @@ class TaskServer:
     async def _new_scheduler(self) -> Any:
         """Starts the scheduler with the registry of this cluster."""
         host, port = self._address
-        scheduler: Any = Scheduler(host=host, port=port, dashboard=False)
+        scheduler: Any = Scheduler(
+            host=host,
+            port=port,
+            dashboard=False,
+            dashboard_address=":0",  # its HTTP server listens anyway
+            protocol=f"{self._protocol}://",
+            security=self._security,
+        )
         await scheduler.start()
         expected = {task_name(*task): address for task, address in self._tasks.items()}
         secret = secrets.token_bytes(_SECRET_BYTES)
@@ -141,13 +155,15 @@ class TaskServer:
         """Runs one worker, until it ends or the server is stopped."""
         host, port = self._address
         worker: Any = Worker(
-            f"tcp://{self._scheduler}",
+            f"{self._protocol}://{self._scheduler}",
             name=self._name,
             nthreads=1,
             memory_limit=0,
             host=host,
             port=0 if self._is_first else port,
             dashboard=False,
+            protocol=f"{self._protocol}://",
+            security=self._security,
         )
         try:
             await self._unless_stopped(self._begin(worker))
