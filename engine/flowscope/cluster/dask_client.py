@@ -234,7 +234,7 @@ def scheduler_of(address: str) -> str:
         FailedPreconditionError: if Dask's configuration asks for TLS, and names no certificates.
     """
     host, port = host_and_port(address)
-    security = configured_security(("client",))
+    security: Any = configured_security(("client",))
     connect: Any = distributed.rpc
     by = {} if security is None else security.get_connection_args("client")
     protocol = "tcp" if security is None else "tls"
