@@ -150,4 +150,8 @@ def as_step(step: Any) -> Iterator[Any]:
         yield step
 
 
-import handovers_of_kernels  # noqa: E402, F401 (they enter themselves)
+import handovers_of_gates  # noqa: E402, F401 (they enter themselves)
+import handovers_of_kernels  # noqa: E402, F401
+import handovers_of_sessions  # noqa: E402, F401
+import handovers_of_state  # noqa: E402, F401
+import handovers_of_values  # noqa: E402, F401

@@ -29,6 +29,7 @@ import gc
 import inspect
 import random
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -380,11 +381,11 @@ class _Worker:
     """A thread of the system's that runs threads of schedules, one after the other."""
 
     def __init__(self) -> None:
-        self._go, self._ended = _thread.allocate_lock(), _thread.allocate_lock()
+        self._go = _thread.allocate_lock()
         self._go.acquire()
-        self._ended.acquire()
         self._job: tuple[Schedule, Task] | None = None
-        _thread.start_new_thread(self._work, ())
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
 
     def begin(self, schedule: Schedule, task: Task) -> None:
         self._job = schedule, task
@@ -399,7 +400,7 @@ class _Worker:
     def end(self) -> None:
         self._job = None
         self.wake()
-        self._ended.acquire()
+        self._thread.join()
 
     def _work(self) -> None:
         me = _thread.get_ident()
@@ -412,7 +413,6 @@ class _Worker:
             job[0].run_task(job[1])
             del job
         _schedules.pop(me, None)
-        self._ended.release()
 
 
 #: Workers that run nothing now.
@@ -472,7 +472,7 @@ def explore(
     with replaced(module, *[c for c in chosen if isinstance(c, types.ModuleType)]):
         try:
             pilot = Schedule(0, ids, 0)
-            pilot.run(lambda: scenario(pilot, module))
+            _try(scenario, module, pilot, 0)
             for seed in range(first, first + count):
                 _try(scenario, module, Schedule(seed, ids, pilot.steps), seed)
                 if not seed % _COLLECTED:

@@ -4,6 +4,10 @@ Sessions belong to the engine that is the default one where they are made: the p
 block `with engine.as_default():` names another. Nothing of one engine is seen in another: not its
 open sessions, named containers or threads.
 
+Sessions come and go on any thread, and are asked for on others. An engine's lock is held while one
+comes or goes and while tracers do: so a session has the tracers of its engine from its first step
+on, and a step counts for a session that is open or for those that were closed, never for both.
+
 Signals are not an engine's but the process's: see `flowscope.runtime.interrupt`.
 """
 
@@ -32,6 +36,32 @@ if TYPE_CHECKING:
     from flowscope.runtime.summary_log import SummaryLog
 
 
+class Sessions:
+    """Sessions that are not closed, as long as somebody has them; any thread may look at them."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, weakref.ref[Session]] = {}
+
+    def add(self, session: Session) -> None:
+        """Adds one."""
+        number = id(session)
+        self._found[number] = weakref.ref(session, lambda _: self._found.pop(number, None))
+
+    def discard(self, session: Session) -> None:
+        """Takes one out, if it is in."""
+        self._found.pop(id(session), None)
+
+    def __contains__(self, session: object) -> bool:
+        return id(session) in self._found
+
+    def __iter__(self) -> Iterator[Session]:
+        found = [reference() for reference in list(self._found.values())]
+        return iter([session for session in found if session is not None])
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 class Engine:
     """Owns what its sessions share.
 
@@ -50,7 +80,7 @@ class Engine:
     """
 
     def __init__(self) -> None:
-        self.sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+        self.sessions = Sessions()
         self.containers = Containers()
         self.clusters: dict[str, Target] = {}
         self.servers: dict[str, str] = {}
@@ -60,7 +90,7 @@ class Engine:
         self.ended_loop: Any = None
         self.tracers: tuple[Tracer, ...] = ()
         self.summaries: SummaryLog | None = None
-        self._making = threading.Lock()
+        self._lock = threading.Lock()
         self.feeds: weakref.WeakValueDictionary[tuple[int, int], Any] = (
             weakref.WeakValueDictionary()
         )
@@ -84,34 +114,43 @@ class Engine:
         """`summaries`, made if it is not there yet."""
         from flowscope.runtime.summary_log import SummaryLog  # no session needs it
 
-        with self._making:
+        with self._lock:
             if self.summaries is None:
                 self.summaries = SummaryLog()
             return self.summaries
 
     def opened(self, session: Session) -> int:
-        """Notes a session that was opened; returns its number: they count as they are made."""
-        self.sessions.add(session)
+        """Notes a session that was opened, and has its steps traced for whom all are.
+
+        Returns:
+            Its number: they count as they are made.
+        """
+        with self._lock:
+            session.tracers = (*self.tracers, *session.tracers)
+            self.sessions.add(session)
         return next(self._numbers)
 
     def trace(self, tracer: Tracer) -> None:
         """Has the steps of all sessions traced, also of those that will be opened."""
-        owners: list[Traced] = [self, *self.sessions]
-        for owner in owners:
-            attach(owner, tracer)
+        with self._lock:
+            owners: list[Traced] = [self, *self.sessions]
+            for owner in owners:
+                attach(owner, tracer)
 
     def end_trace(self, tracer: Tracer) -> None:
         """Ends what `trace` has begun."""
-        owners: list[Traced] = [self, *self.sessions]
-        for owner in owners:
-            detach(owner, tracer)
+        with self._lock:
+            owners: list[Traced] = [self, *self.sessions]
+            for owner in owners:
+                detach(owner, tracer)
 
     def closed(self, session: Session) -> None:
         """Notes that a session was closed."""
-        if session in self.sessions:
-            graph = session.graph
-            self._closed[graph] = self._closed.get(graph, 0) + session.attempts
-            self.sessions.discard(session)
+        with self._lock:
+            if session in self.sessions:
+                graph = session.graph
+                self._closed[graph] = self._closed.get(graph, 0) + session.attempts
+                self.sessions.discard(session)
 
     def growth_of(self, graph: Graph) -> Growth:
         """Returns what counts the growth of a graph between runs."""
@@ -119,8 +158,9 @@ class Engine:
 
     def steps_on(self, graph: Graph) -> int:
         """Returns how many steps have run on a graph, in sessions that were closed too."""
-        running = sum(s.attempts for s in list(self.sessions) if s.graph is graph)
-        return running + self._closed.get(graph, 0)
+        with self._lock:
+            running = sum(s.attempts for s in self.sessions if s.graph is graph)
+            return running + self._closed.get(graph, 0)
 
 
 _process = Engine()

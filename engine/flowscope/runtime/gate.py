@@ -19,6 +19,13 @@ until they get a turn, which lasts until their next safepoint (`flowscope.cluste
 
 Signals that come while a step runs on the main thread are handled here too, outside of the lock:
 see `flowscope.runtime.interrupt`.
+
+All that a gate has is changed with its lock, and who has changed something that a step may wait for
+notifies before the lock is free. A step looks, with the lock, whether it has to wait, and waits by
+giving it up: so no change comes between. Two things are read without it. A step reads `raised` at
+its safepoints: what is asked for after that it meets at the next one. And steps begin and end
+without it: one that ends says so and then reads `raised`; who raises the flag for steps that are
+inside does so and then looks whether they are. So the flag is not left up for a step that is gone.
 """
 
 from __future__ import annotations
@@ -336,11 +343,8 @@ class Gate:
                     if not self._stays(step):
                         return self._goes_on(step, here)
                     step.here = here
-                    while has_told and self._stays(step):  # whoever has the lock sees it held
-                        self._wait(step)
-                        self._check(step)
-                        if self._is_signalled:
-                            break
+                    if has_told:
+                        self._stand_still(step)
                 if not has_told:
                     has_told = True
                     self._tell(step, is_told=point != -1)
@@ -503,13 +507,18 @@ class Gate:
                 timeout_s,
             )
 
-    def _wait(self, step: Step) -> None:
+    def _stand_still(self, step: Step) -> None:
+        """Waits while a step stays held, or until a signal comes; it counts as held so long."""
         counts = not step.takes_turns  # its whole is counted
         self._waiting += counts
         step.held += 1
         self._changed.notify_all()
         try:
-            self._doze(step, _LOOK_S)
+            while self._stays(step):
+                self._doze(step, _LOOK_S)
+                self._check(step)
+                if self._is_signalled:
+                    break
         finally:
             self._waiting -= counts
             step.held -= 1
@@ -567,6 +576,13 @@ class Gate:
         if self._state == "stopping" and self._is_met and not self._are_stopping:
             self._set("open")
 
+    def _are_steps_wanted(self) -> bool:
+        """Whether something is wanted of steps that are inside."""
+        return any(
+            s.is_looked_at or s.is_stopping or s.is_rearmed or s.deadline is not None
+            for s in self.inside
+        )
+
     def _drain(self) -> None:
         while self._requests:
             request = self._requests.popleft()
@@ -584,11 +600,10 @@ class Gate:
 
     def _set(self, state: State) -> None:
         self._state = state
-        is_slow, steps = bool(self._pace_s), self.inside
-        is_wanted = any(
-            s.is_looked_at or s.is_stopping or s.is_rearmed or s.deadline is not None for s in steps
-        )
-        self.raised = state != "open" or is_slow or is_wanted or self._is_signalled
+        is_slow = bool(self._pace_s)
+        self.raised = state != "open" or is_slow or self._is_signalled or self._are_steps_wanted()
+        if self.raised and state == "open" and not is_slow and not self._is_signalled:
+            self.raised = self._are_steps_wanted()  # they may have ended before they saw it
         if state not in ("pausing", "stepping"):
             self._latest_turn = None
         if self._latest_turn is not None:

@@ -7,12 +7,21 @@ No function can be ended from outside. So where a step has a deadline its functi
 of their own, for which the step waits at its gate: a deadline, a stop and a signal end the wait,
 and the function is left alone. What it returns then is dropped, and an exception is raised in it at
 its next line of Python: an endless loop ends, one that waits in C does not before that returns.
+
+A call's guard is held for three moments: where the thread notes that it is in the function, where
+it notes that it has left it, and where the call is given up. So the exception is raised in a thread
+that is in this function, and gets it there, for the thread needs the guard to leave. Another two
+hold it where the result is there and where somebody asks to be told: one of them finds the other's
+note, and tells.
+
+A thread that is idle is in one list and waits for one call; who takes it out gives it that.
 """
 
 from __future__ import annotations
 
 import contextvars
 import threading
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -122,50 +131,71 @@ class HostCall:
 
 
 class HostThreads:
-    """The threads on which an engine's sessions run functions of the user's, and partitions."""
+    """The threads on which an engine's sessions run functions of the user's, and partitions.
+
+    They end with it: those that run something then, when it has returned.
+    """
 
     def __init__(self) -> None:
         #: Those that wait for a call; a thread serves any session.
         self.idle: list[_Worker] = []
+        weakref.finalize(self, _end, self.idle).atexit = False
         forget_when_forked(self)
 
     def forget_threads(self) -> None:
         """Has no threads: they are started when there is a call."""
-        self.idle = []
+        self.idle.clear()
 
     def run(self, call: Runnable) -> None:
         """Has a thread run a call."""
         try:
             worker = self.idle.pop()
         except IndexError:
-            worker = _Worker(self.idle)
+            worker = _Worker(self)
         worker.take(call)
+
+    def stop(self) -> None:
+        """Ends the threads that wait for a call; a later call starts others."""
+        _end(self.idle)
 
 
 class _Worker:
     """A thread that runs one call after the other.
 
     Args:
-        idle: Where it waits among others for the next call.
+        threads: Those among which it waits for the next call.
     """
 
-    def __init__(self, idle: list[_Worker]) -> None:
+    def __init__(self, threads: HostThreads) -> None:
         from queue import SimpleQueue  # at need: most programs call no function of the user's
 
-        self._idle = idle
-        self._calls: SimpleQueue[Runnable] = SimpleQueue()
+        self._threads = weakref.ref(threads)
+        self._calls: SimpleQueue[Runnable | None] = SimpleQueue()
         threading.Thread(target=self._work, name="flowscope host call", daemon=True).start()
 
-    def take(self, call: Runnable) -> None:
-        """Has the thread run a call."""
+    def take(self, call: Runnable | None) -> None:
+        """Has the thread run a call; None ends it."""
         self._calls.put(call)
 
     def _work(self) -> None:
-        while True:
-            self._calls.get().run()
-            if len(self._idle) >= _KEPT:
+        while (call := self._calls.get()) is not None:
+            call.run()
+            del call  # it holds what the function has returned
+            threads = self._threads()
+            if threads is None or len(threads.idle) >= _KEPT:
                 return
-            self._idle.append(self)
+            threads.idle.append(self)
+            del threads
+
+
+def _end(idle: list[_Worker]) -> None:
+    """Ends threads that wait for a call."""
+    while True:
+        try:
+            worker = idle.pop()
+        except IndexError:
+            return
+        worker.take(None)
 
 
 def _raise_in(thread: int) -> None:

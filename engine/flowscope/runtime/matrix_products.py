@@ -8,6 +8,10 @@ result does not depend on who computes which block, so it is the same on any num
 
 The first products of a layout are left to one thread, and so are all while the native code is being
 compiled, on a thread of its own: what runs once gains nothing.
+
+Several steps multiply at the same time, and nothing is locked for that. Counts of layouts may lose
+some, so a layout is cut a little later; two threads that try cuts of one layout find the same one.
+Only one thread is started that compiles: whoever gets `_claim` starts it, and nobody gives it back.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowscope.graph.current_step import forget_when_forked
 from flowscope.graph.lazy import frozen
 from flowscope.runtime import blas
 from flowscope.runtime.native_pool import MOST_BLOCKS, RECIPE, NativePool
@@ -72,10 +77,19 @@ class MatrixProducts:
         self._pool: NativePool | None = None
         self._gemm: dict[str, int] = {}
         self._state: Literal["new", "compiling", "ready", "absent"] = "new"
+        #: Whoever gets it has the native code compiled.
+        self._claim = threading.Lock()
         self._calls = 0
         self._empty = np.empty(1)
         self._cuts: dict[Any, Any] = {}
         self._noise: Any = None
+        forget_when_forked(self)
+
+    def forget_threads(self) -> None:
+        """Compiles anew where a thread did so that does not run in this process."""
+        if self._state == "compiling":
+            self._claim = threading.Lock()
+            self._state = "new"
 
     def product(self, a: Any, b: Any, size: int) -> Any:
         """Returns the product of two matrices of float32 or float64; None where one thread should.
@@ -120,7 +134,7 @@ class MatrixProducts:
         return self._pool.run(recipe, table, words, self._empty, size - 1)
 
     def _prepare(self) -> None:
-        if self._state == "new":
+        if self._state == "new" and self._claim.acquire(blocking=False):
             self._state = "compiling"
             threading.Thread(target=self.compile, name="flowscope-compile", daemon=True).start()
 

@@ -12,6 +12,18 @@ for as long as such a block takes, no longer: the helper's processor may have go
 Then the caller is told which block is late and computes it in other memory. The helper writes to
 memory that nobody reads, and the pool refuses jobs until it has left; the arrays stay referenced
 for so long.
+
+Each block is computed once, or once more in other memory. A block is taken by the compare-and-swap
+that makes `word` name one block less, so by one thread; it fails for whoever has looked before
+another thread's, or at another job. A helper writes down the block before it takes it, and wipes
+that out when it has computed it: who finds no block left, and then no helper inside, knows that all
+are computed. A job begins only where no block was left of the one before and no helper is inside,
+so no helper reads the places of two jobs. A helper that falls asleep says so and then looks for a
+job; a caller says that there is a job and then looks who sleeps. The code as it stands is run
+instruction by instruction, in many orders of a few threads: `tests/runtime/test_native_pool.py`.
+
+Which arrays helpers may still use is noted per job (`_lent`), behind its end. A job that was noted
+before a look that has found no helper inside is left for good, and no other job is let go of then.
 """
 
 from __future__ import annotations
@@ -19,10 +31,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from flowscope.graph.current_step import forget_when_forked
 from flowscope.runtime import native_code as at
 from flowscope.runtime.native_code import MOST, RECIPE, Code
 
@@ -54,13 +68,14 @@ class NativePool:
         self._code = Code(long_sizes)
         self._idle_s = idle_s
         self.pauses_per_second = self._code.pauses_per_second
-        self._begin()
+        self.forget_threads()
+        forget_when_forked(self)
 
-    def _begin(self) -> None:
-        self._process = os.getpid()
+    def forget_threads(self) -> None:
+        """Has no threads: they are started when there is a job."""
         self._helpers = _Helpers(self._code, self._idle_s)
-        #: The arrays of a job that a helper has not left.
-        self._lent: tuple[Any, ...] = ()
+        #: The arrays of jobs that helpers may not have left.
+        self._lent: dict[object, tuple[Any, ...]] = {}
         self._end = weakref.finalize(self, self._helpers.end)
 
     def run(self, recipe: Any, a: Any, b: Any, out: Any, helpers: int) -> int:
@@ -77,28 +92,31 @@ class NativePool:
             0 if all is done; -1 if nothing is, for another job is on its way; otherwise the blocks
             that are late as bits: `out` stays the helpers', the values have to go elsewhere.
         """
-        if self._process != os.getpid():
-            self._begin()
         team = self._helpers
         if len(team.threads) < helpers:
             team.start(helpers)
+        lent = [*self._lent]
         late: int = self._code.product(team.address, recipe[1], a, b, out, helpers)
         if late > 0:
-            self._lent = (recipe, a, b, out)
-        elif self._lent and late == 0:
-            self._lent = ()
+            self._lent[object()] = (recipe, a, b, out)
+        elif lent and late == 0:
+            self._let_go(lent)  # nobody was inside when it began
         return late
 
     def settle(self) -> None:
         """Lets go of the arrays of a job that helpers were late with, if they have left it."""
-        lent = self._lent
-        if lent and not self._code.late(self._helpers.address, 0) and self._lent is lent:
-            self._lent = ()
+        lent = [*self._lent]
+        if lent and not self._code.late(self._helpers.address, 0):
+            self._let_go(lent)
+
+    def _let_go(self, jobs: Sequence[object]) -> None:
+        for job in jobs:
+            self._lent.pop(job, None)
 
     def stop(self) -> None:
         """Ends the threads, and waits until they have ended; a later job starts others."""
         self._end()
-        self._begin()
+        self.forget_threads()
 
     @property
     def threads(self) -> list[threading.Thread]:

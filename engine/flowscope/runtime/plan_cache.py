@@ -1,7 +1,12 @@
-"""A bounded cache that costs those who find something in it no more than a look into a dict."""
+"""A bounded cache whose hits cost one dict lookup.
+
+Who looks up reads the dict and nothing else; whoever changes something has the lock. So a reader
+may miss what has just become one of the old ones, and then asks `find`, which has the lock.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
@@ -43,6 +48,8 @@ class Recent(dict[Hashable, T], Generic[T]):
         super().__init__()
         self.max_size = max_size
         self.misses = 0
+        #: Entered again by `forget_stale`.
+        self._lock = threading.RLock()
         self._size_of = size_of
         self._old: dict[Hashable, T] = {}
         #: Nodes of the young ones.
@@ -51,18 +58,20 @@ class Recent(dict[Hashable, T], Generic[T]):
 
     def find(self, key: Hashable) -> T | None:
         """Returns what either generation has, None if there is nothing."""
-        found = self.get(key)
-        if found is None:
-            found = self._old.pop(key, None)
-            if found is not None:
-                self._keep(key, found)
-        return found
+        with self._lock:
+            found = self.get(key)
+            if found is None:
+                found = self._old.pop(key, None)
+                if found is not None:
+                    self._keep(key, found)
+            return found
 
     def add(self, key: Hashable, planned: T) -> None:
         """Adds something that was just planned."""
-        self.misses += 1
-        self._old.pop(key, None)
-        self._keep(key, planned)
+        with self._lock:
+            self.misses += 1
+            self._old.pop(key, None)
+            self._keep(key, planned)
 
     def _keep(self, key: Hashable, planned: T) -> None:
         if key not in self and self._is_full():
@@ -81,28 +90,32 @@ class Recent(dict[Hashable, T], Generic[T]):
 
         Not while a cell is building: what it makes anew may yet turn out to be the same.
         """
-        if self._edits == graph.edits or (graph.run is not None and graph.run.has_built):
-            return
-        self._edits = graph.edits
-        self.forget(lambda planned: not planned.is_current(graph))
+        with self._lock:
+            if self._edits == graph.edits or (graph.run is not None and graph.run.has_built):
+                return
+            self._edits = graph.edits
+            self.forget(lambda planned: not planned.is_current(graph))
 
     def forget(self, is_meant: Callable[[T], bool]) -> None:
         """Drops what is meant."""
-        for kept in (self, self._old):
-            for key, planned in list(kept.items()):
-                if is_meant(planned):
-                    kept.pop(key, None)
-        self._nodes = sum(map(self._size_of, self.values()))
+        with self._lock:
+            for kept in (self, self._old):
+                for key, planned in list(kept.items()):
+                    if is_meant(planned):
+                        kept.pop(key, None)
+            self._nodes = sum(map(self._size_of, self.values()))
 
     def drop(self) -> None:
         """Forgets everything."""
-        self._old = {}
-        self._nodes = 0
-        self.clear()
+        with self._lock:
+            self._old = {}
+            self._nodes = 0
+            self.clear()
 
     def all(self) -> list[T]:
         """Returns all that are kept."""
-        return [*self.values(), *self._old.values()]
+        with self._lock:
+            return [*self.values(), *self._old.values()]
 
     @property
     def size(self) -> int:

@@ -9,6 +9,11 @@ put in what fits, and what others put in comes behind all of it; a `dequeue_many
 taken out what there is, so it may ask for more than the capacity. What it took goes back to the
 front if it is given up, or if the queue closes before it has enough: no element is lost.
 
+All that it has is read and changed with its lock, but for what is said of it (`size`, `waiting`,
+`has_room`): those are single looks, good for the moment. An element is in the queue, with one wait
+or with one who was told; a step that waits is noted to have it in the same hold of the lock in
+which it leaves the queue, so who gives up and then moves back what is noted misses none.
+
 Source: the order and the rules of closing are TensorFlow's; there, a dequeue that is cancelled
 loses what it took, and a close waits for the enqueues before it.
 """
@@ -146,7 +151,8 @@ class QueueState:
     @property
     def failure(self) -> BaseException | None:
         """Why a producer has failed that has put nothing in since; None where none has."""
-        return next(iter(self._failures.values()), None)
+        found = [*self._failures.values()]  # in one step: producers fail meanwhile
+        return found[0] if found else None
 
     def __str__(self) -> str:
         parts = [f"{self.size} of {self.capacity} elements"]

@@ -11,6 +11,13 @@ mailboxes go by the numbers of the iterations around, the *tag* (`TaggedMailbox`
 A producer may run ahead. How far is not the rendezvous' affair: it tells how much is unread, and
 lets a producer wait until less is. Producers do so between two iterations, never inside one.
 
+No lock is taken for a value in order: the append to a deque, the pop and each access to a field are
+single steps of the interpreter's, and who waits and who wakes do two of them in opposite order. Who
+waits shows itself (`_reader`, `_writer`), and then looks whether it has to; who sends, reads or
+fails does so, and then looks who waits. So one of them sees the other, and no wake is lost. A field
+that the other thread sets to None is read once. An error is set before what is unread is dropped,
+and a sender looks for it behind its append: nothing is left in a mailbox that has failed.
+
 Other transports implement `Channel`; `tests/runtime/test_rendezvous.py` holds what all of them do.
 """
 
@@ -117,8 +124,9 @@ class Waiter:
         except RuntimeError:  # somebody has done so already
             return
         finally:
-            if self._gate is not None:
-                self._gate.wake()
+            gate = self._gate
+            if gate is not None:
+                gate.wake()
 
     def wait(self, is_done: Callable[[], bool], gate: WaitingGate, here: Here | None) -> None:
         """Waits for a wake; a stop, a signal and a deadline end the wait, with an error."""
@@ -143,17 +151,16 @@ class Mailbox:
         key: The key.
         values: Those that have come and were not taken. Generated code looks whether there are
             some before it waits.
-        since: When a thread began to wait here, by the monotonic clock; 0 while none does.
-        is_producer: Whether that one waits for others to read.
+        since: When a thread began to wait for a value, by the monotonic clock; 0 while none does.
+        since_ahead: When the producer began to wait for others to read; 0 while it does not.
     """
 
-    __slots__ = ("_error", "_low", "_reader", "_writer", "is_producer", "key", "since", "values")
+    __slots__ = ("_error", "_low", "_reader", "_writer", "key", "since", "since_ahead", "values")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.values: deque[Any] = deque()
-        self.since = 0.0
-        self.is_producer = False
+        self.since = self.since_ahead = 0.0
         self._error: BaseException | None = None
         self._reader: Waiter | None = None
         self._writer: Waiter | None = None
@@ -162,11 +169,13 @@ class Mailbox:
 
     def send(self, value: Any) -> None:
         """Hands over a value; never waits."""
-        if self._error is not None:
-            raise copy.copy(self._error)  # its traceback would hold values
         self.values.append(value)
-        if self._reader is not None:
-            self._reader.wake()
+        if self._error is not None:
+            self.values.clear()
+            raise copy.copy(self._error)  # its traceback would hold values
+        reader = self._reader
+        if reader is not None:
+            reader.wake()
 
     def receive(self, gate: WaitingGate, here: Here | None = None, is_safe: bool = True) -> Any:
         """Returns the next value; waits until it has come.
@@ -177,11 +186,15 @@ class Mailbox:
             is_safe: Whether the step may be held and ended here.
         """
         values = self.values
-        while not values:
-            self._wait_for_value(gate, here, is_safe)
-        value = values.popleft()
-        if self._writer is not None and len(values) <= self._low:
-            self._writer.wake()
+        while True:
+            try:
+                value = values.popleft()
+                break
+            except IndexError:
+                self._wait_for_value(gate, here, is_safe)
+        writer = self._writer
+        if writer is not None and len(values) <= self._low:
+            writer.wake()
         return value
 
     def is_ahead(self, most: int, nbytes: int = 0) -> bool:
@@ -207,13 +220,12 @@ class Mailbox:
         if not self.is_ahead(most, nbytes):
             return
         self._low = min(most - 1, len(self.values) // 2)
-        waiter = Waiter()
-        self._writer, self.is_producer = waiter, True
-        self.since = time.monotonic()
+        waiter = self._writer = Waiter()
+        self.since_ahead = time.monotonic()
         try:
             self._wait(waiter, self._is_read, gate, here, is_safe)
         finally:
-            self._writer, self.is_producer, self.since = None, False, 0.0
+            self._writer, self.since_ahead = None, 0.0
         if self._error is not None:
             raise copy.copy(self._error)  # its traceback would hold values
 
@@ -235,9 +247,11 @@ class Mailbox:
         finally:
             self._reader, self.since = None, 0.0
 
-    def pending(self) -> Pending:
-        """Returns who waits here."""
-        return Pending(self.key, time.monotonic() - self.since, self.is_producer)
+    def pending(self) -> list[Pending]:
+        """Returns those who wait here."""
+        now = time.monotonic()
+        waits = (self.since, False), (self.since_ahead, True)
+        return [Pending(self.key, now - since, is_ahead) for since, is_ahead in waits if since]
 
     def _wait(
         self,
@@ -253,7 +267,10 @@ class Mailbox:
         try:
             waiter.wait(is_done, gate, here)
         except OpError as e:
-            raise EndedWait(e, self.pending()) from None
+            is_ahead = waiter is self._writer
+            since = self.since_ahead if is_ahead else self.since
+            ended = Pending(self.key, time.monotonic() - since, is_ahead)
+            raise EndedWait(e, ended) from None
 
     def _has_come(self) -> bool:
         return bool(self.values) or self._error is not None
@@ -415,6 +432,8 @@ class Rendezvous:
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
+        #: Held for the moment in which an abort becomes the one that counts.
+        self._lock = threading.Lock()
         self._boxes: dict[str, Mailbox] = {}
         self._tagged: dict[str, TaggedMailbox] = {}
 
@@ -444,17 +463,19 @@ class Rendezvous:
 
     def abort(self, error: BaseException) -> None:
         """Fails all that waits and all that comes later; the first error counts."""
-        if self.error is None:
+        with self._lock:
+            if self.error is not None:
+                return
             self.error = error
-            for box in list(self._boxes.values()):
-                box.fail(error)
-            for tagged in list(self._tagged.values()):
-                tagged.fail(error)
+        for box in list(self._boxes.values()):
+            box.fail(error)
+        for tagged in list(self._tagged.values()):
+            tagged.fail(error)
 
     def pending(self) -> list[Pending]:
         """Returns those who wait, the longest wait first."""
-        found = [b.pending() for b in list(self._boxes.values()) if b.since]
-        found += [p for b in list(self._tagged.values()) for p in b.pending()]
+        boxes = [*self._boxes.values()], [*self._tagged.values()]
+        found = [p for some in boxes for box in some for p in box.pending()]
         return sorted(found, key=lambda p: -p.seconds)
 
 

@@ -4,7 +4,12 @@ A read takes a lease on the variable's buffer, and a writer changes the buffer i
 lease is out. A lease is a Python reference: the reader's local variable, a fetched array's base, a
 view. So the count that CPython keeps anyway says whether one is out, at no cost to the reader, and
 none can be forgotten. While a writer works, the buffer is detached, so that no reader can take it
-up.
+up: first it is detached, then the leases are counted. Writers have the variable's lock; so has a
+reader that finds no value, who then waits for the writer. Whether there is a value at all is asked
+without the lock, for an update group may hold it for long: `_turn` is odd while a writer works, and
+who finds neither a value nor a writer looks whether it is still the same turn.
+
+A change of several variables takes their locks in one order, that of their ids.
 
 A writer that has to be able to take its write back takes a lease itself (`keep`): then it writes to
 a new buffer, and the old one is what was before.
@@ -60,7 +65,7 @@ class VariableState:
     """
 
     __slots__ = (
-        "_keeper", "_kept", "_kept_run", "_lock", "_lost", "_working", "dims", "name", "value",
+        "_keeper", "_kept", "_kept_run", "_lock", "_lost", "_turn", "dims", "name", "value",
         "writes", "written_in",
     )  # fmt: skip
 
@@ -71,7 +76,8 @@ class VariableState:
         self.writes = 0
         self.written_in: int | None = None
         self._lock = threading.Lock()
-        self._working = False
+        #: Grows when a writer detaches the value, and when it is back: it is odd meanwhile.
+        self._turn = 0
         self._lost = False
         #: The step whose update group keeps the value, None for none; it holds the lock meanwhile.
         self._keeper: Step | None = None
@@ -95,7 +101,12 @@ class VariableState:
     @property
     def is_initialized(self) -> bool:
         """Whether it has a value."""
-        return self.value is not None or self._working
+        while True:
+            turn = self._turn
+            if self.value is not None or turn % 2:
+                return True
+            if turn == self._turn:
+                return False
 
     def read(self) -> Any:
         """Returns the value, on lease: never changed while the caller holds it.
@@ -181,8 +192,10 @@ class VariableState:
         if not is_mine:
             _enter(self._lock)
         try:
+            is_first = self.value is None
+            if not is_first:
+                self._turn += 1
             buffer, self.value = self.value, None
-            self._working = buffer is not None
             try:
                 # References here: `buffer` and getrefcount's argument.
                 if sys.getrefcount(buffer) <= _SOLE and _fits(buffer, value):
@@ -191,7 +204,8 @@ class VariableState:
                     buffer = value.copy() if hasattr(value, "copy") else value
             finally:
                 self.value = buffer
-                self._working = False
+                if not is_first:
+                    self._turn += 1
             self.writes += 1
             step = steps_of_threads.get(current_thread())
             self.written_in = None if step is None else step.number
@@ -227,10 +241,15 @@ class VariableState:
 
     def drop(self) -> bool:
         """Takes the value away; returns whether there was one."""
+        if self._is_mine():
+            return self._dropped()
         with self._lock:
-            had = self.value is not None
-            self.value = None
-            self.writes += had
+            return self._dropped()
+
+    def _dropped(self) -> bool:
+        had = self.value is not None
+        self.value = None
+        self.writes += had
         return had
 
     def relocate(self, put: Callable[[Any], Any]) -> None:
@@ -264,10 +283,10 @@ class VariableState:
         if not is_mine:
             _enter(self._lock)
         try:
-            buffer, self.value = self.value, None
-            if buffer is None:
+            if self.value is None:
                 raise uninitialized([self.name])
-            self._working = True
+            self._turn += 1
+            buffer, self.value = self.value, None
             try:
                 if sys.getrefcount(buffer) <= _SOLE and _is_array(buffer):
                     in_place(buffer)
@@ -275,7 +294,7 @@ class VariableState:
                     buffer = _in_c_order(fresh(buffer))
             finally:
                 self.value = buffer
-                self._working = False
+                self._turn += 1
             self.writes += 1
             step = steps_of_threads.get(current_thread())
             self.written_in = None if step is None else step.number
@@ -324,8 +343,8 @@ class VariableState:
 
     def _take(self) -> tuple[Any, Any]:
         """Returns an array to write to, and the value before, which may be the same; locked."""
+        self._turn += 1
         buffer, self.value = self.value, None
-        self._working = True
         if sys.getrefcount(buffer) <= _SOLE and _is_array(buffer):
             return buffer, buffer
         try:
@@ -337,7 +356,7 @@ class VariableState:
     def _put(self, array: Any, before: Any, run: int | None) -> None:
         """Sets the value to what `_take` returned, a number where it was one; locked."""
         self.value = array[()] if isinstance(before, np.generic) else array
-        self._working = False
+        self._turn += 1
         self.writes += 1
         self.written_in = run
 
@@ -484,8 +503,9 @@ class Container:
         Who waits for a queue or a lock gets a CancelledError.
         """
         with self._lock:
-            for state in self._variables.values():
-                state.value = None
+            states = list(self._variables.values())
             others = list(self._others.values())
+        for state in states:
+            state.drop()
         for other in others:
             other.clear()

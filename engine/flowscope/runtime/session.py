@@ -107,11 +107,11 @@ class Session(Controls):
         self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
         self._contexts: list[AbstractContextManager[Any]] = []
         #: Who wants its steps traced.
-        self.tracers: tuple[Tracer, ...] = self.engine.tracers
+        self.tracers: tuple[Tracer, ...] = ()
         #: Has some steps traced for `RunMetadata.cost_graph`; None for none.
         self._cost_model = _cost_model(self.config)
         if self._cost_model is not None:
-            self.tracers = (*self.tracers, self._cost_model)
+            self.tracers = (self._cost_model,)
         #: Sessions are numbered as they are made.
         self.number = self.engine.opened(self)
 

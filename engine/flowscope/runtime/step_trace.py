@@ -3,10 +3,15 @@
 A step that is traced runs another variant of its plan's code, in the place of the plain function.
 Nothing is worked out while it runs, but where it runs for long: of its readings the newest are
 kept, and of those before only whose time they were.
+
+One thread fills a trace, that of its step, and it is read when the step has ended. But for two
+things that other threads note in it meanwhile: helpers append their `parts` before the step goes on
+(one call of a list's), and partitions of one step their `waits`, for which there is a lock.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -179,6 +184,7 @@ class StepTrace:
         self.planned = self.fed = self.begin = self.end = self.done = clock()
         self.compiled_ns = 0
         self.waits: list[Wait] = []
+        self._waiting = threading.Lock()
         self.parts: list[Part] = []
         self.error = ""
         self.dropped: Dropped | None = None
@@ -226,10 +232,11 @@ class StepTrace:
 
     def waited(self, kind: Literal["pause", "wait"], begin: int) -> None:
         """Notes that the step has stood still until now."""
-        last = self.waits[-1] if self.waits else None
-        if last is not None and last.kind == kind and begin - last.end < _NEAR_NS:
-            begin = self.waits.pop().begin
-        self.waits.append(Wait(kind, begin, clock()))
+        with self._waiting:
+            last = self.waits[-1] if self.waits else None
+            if last is not None and last.kind == kind and begin - last.end < _NEAR_NS:
+                begin = min(begin, self.waits.pop().begin)
+            self.waits.append(Wait(kind, begin, clock()))
 
     def took_part(self, begin: int) -> None:
         """Notes that the calling thread, a helper, has worked for the step until now."""

@@ -167,7 +167,7 @@ class OutBox(Mailbox):
             link.poll()  # what is told of reading has often come
         while self.is_ahead(most, nbytes) and self._error is None:
             self._low = most // 2  # the receiver tells before less than that is left
-            self.is_producer, self.since = True, time.monotonic()
+            self.since_ahead = time.monotonic()
             try:
                 link.flush_all()
                 if gate.raised or not link.read_until(self._is_read, gate):
@@ -175,15 +175,16 @@ class OutBox(Mailbox):
                     with link.awaited():
                         self._wait(waiter, self._is_read, gate, here, is_safe)
             finally:
-                self._writer, self.is_producer, self.since = None, False, 0.0
+                self._writer, self.since_ahead = None, 0.0
         if self._error is not None:
             raise copy.copy(self._error)  # its traceback would hold values
 
     def acknowledged(self, count: int) -> None:
         """Is told how many values have been read."""
         self._sending.read = max(self._sending.read, count)
-        if self._writer is not None and self._is_read():
-            self._writer.wake()
+        writer = self._writer
+        if writer is not None and self._is_read():
+            writer.wake()
 
     def _is_read(self) -> bool:
         sending = self._sending
@@ -207,9 +208,12 @@ class InBox(Mailbox):
     def receive(self, gate: WaitingGate, here: Here | None = None, is_safe: bool = True) -> Any:
         """Returns the next value; see `Mailbox.receive`."""
         values = self.values
-        while not values:
-            self._wait_for_value(gate, here, is_safe)
-        value = values.popleft()
+        while True:
+            try:
+                value = values.popleft()
+                break
+            except IndexError:
+                self._wait_for_value(gate, here, is_safe)
         if self._large and (nbytes := self._large.pop(id(value), 0)):
             self._counting.link.bulk.taken(nbytes)
         self._counting.count()
