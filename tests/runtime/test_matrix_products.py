@@ -186,7 +186,7 @@ def test_the_caller_does_not_wait_for_a_helper_that_is_late(shared):
     cut.recipe[0][matrix_products.RECIPE.index("patience")] = 10**8
     while shared._pool.run(cut.recipe, a, b, np.empty_like(whole), 1):
         pass
-    assert shared._pool._lent == (), "once the helper has left, nothing is kept"
+    assert not shared._pool._lent, "once the helper has left, nothing is kept"
 
 
 def test_what_is_lent_is_let_go_once_the_helper_has_left(shared):

@@ -19,13 +19,7 @@ until they get a turn, which lasts until their next safepoint (`flowscope.cluste
 
 Signals that come while a step runs on the main thread are handled here too, outside of the lock:
 see `flowscope.runtime.interrupt`.
-
-All that a gate has is changed with its lock, and who has changed something that a step may wait for
-notifies before the lock is free. A step looks, with the lock, whether it has to wait, and waits by
-giving it up: so no change comes between. Two things are read without it. A step reads `raised` at
-its safepoints: what is asked for after that it meets at the next one. And steps begin and end
-without it: one that ends says so and then reads `raised`; who raises the flag for steps that are
-inside does so and then looks whether they are. So the flag is not left up for a step that is gone.
+Why no wake is lost stands in `flowscope.runtime.gate_states`.
 """
 
 from __future__ import annotations
@@ -37,11 +31,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
-from flowscope.errors import (
-    CancelledError,
-    DeadlineExceededError,
-    FailedPreconditionError,
-)
+from flowscope.errors import CancelledError, DeadlineExceededError, FailedPreconditionError
 from flowscope.graph.current_step import current_step, steps_of_threads
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.locations import Here, Moves, Where
@@ -576,13 +566,6 @@ class Gate:
         if self._state == "stopping" and self._is_met and not self._are_stopping:
             self._set("open")
 
-    def _are_steps_wanted(self) -> bool:
-        """Whether something is wanted of steps that are inside."""
-        return any(
-            s.is_looked_at or s.is_stopping or s.is_rearmed or s.deadline is not None
-            for s in self.inside
-        )
-
     def _drain(self) -> None:
         while self._requests:
             request = self._requests.popleft()
@@ -601,9 +584,10 @@ class Gate:
     def _set(self, state: State) -> None:
         self._state = state
         is_slow = bool(self._pace_s)
-        self.raised = state != "open" or is_slow or self._is_signalled or self._are_steps_wanted()
-        if self.raised and state == "open" and not is_slow and not self._is_signalled:
-            self.raised = self._are_steps_wanted()  # they may have ended before they saw it
+        is_closed = state != "open" or is_slow or self._is_signalled
+        self.raised = is_closed or any(s.is_wanted for s in self.inside)
+        if self.raised and not is_closed:  # they may have ended before they saw it
+            self.raised = any(s.is_wanted for s in self.inside)
         if state not in ("pausing", "stepping"):
             self._latest_turn = None
         if self._latest_turn is not None:

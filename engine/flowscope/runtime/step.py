@@ -183,6 +183,12 @@ class Step:
             return "stopping"
         return "held" if self.held else "running"
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it is to call the gate at its next safepoint, though that is open."""
+        is_told = self.is_looked_at or self.is_stopping or self.is_rearmed
+        return is_told or self.deadline is not None
+
     # -- steps inside of steps ------------------------------------------------------------------
 
     @property
