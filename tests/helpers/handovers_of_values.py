@@ -194,7 +194,7 @@ def values_by_iterations(run: Any, m: Any) -> None:
 
     def produce() -> None:
         for i in range(3):
-            if not box.when_below(1, lambda i=i: told.append(i)):
+            if not box.when_below(1, (), lambda i=i: told.append(i)):
                 told.append(-1)
             box.send(i, (i,))
 
@@ -207,17 +207,16 @@ def values_by_iterations(run: Any, m: Any) -> None:
     run.together(produce, consume)
     assert sorted(got) == [0, 1, 2], got
     assert told.count(-1) == len(told) - told.count(-1), "a producer was not told"
-    assert not box.unread and not box.pending()
+    assert not box.unread(()) and not box.pending()
 
 
 wrong(
     values_by_iterations,
     "a value is lost that comes while its receiver looks",
     (
-        "            waiting = self._waiting.pop(tag, None)\n            if waiting is None:\n"
+        "            if waiting is None:\n                self._values[tag] = value\n",
+        "        with self._lock:\n            if waiting is None:\n"
         "                self._values[tag] = value\n",
-        "            waiting = self._waiting.pop(tag, None)\n        if waiting is None:\n"
-        "            self._values[tag] = value\n",
     ),
 )
 
@@ -246,4 +245,4 @@ def a_failure_comes_to_every_iteration(run: Any, m: Any) -> None:
     )
     errors = [e for e in got if isinstance(e, _Failure)]
     assert 2 <= len(got) <= 3 and errors, got
-    assert not box.unread and not box.pending()
+    assert not box.unread(()) and not box.pending()
