@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
 from flowscope.graph.block import Block, misplaced
@@ -38,6 +38,14 @@ class Controller:
         self.made: set[Operation] = set()
 
 
+class _Later(NamedTuple):
+    """An operation that does not exist yet, as far as `Wishes` asks for it."""
+
+    name: str
+    device: str = ""
+    colocation: tuple[str, ...] = ()
+
+
 class Wishes:
     """Where operations are asked to run.
 
@@ -50,7 +58,9 @@ class Wishes:
     __slots__ = ("colocation", "devices", "name")
 
     def __init__(
-        self, devices: tuple[DeviceWish, ...] = (), colocation: tuple[Operation, ...] = ()
+        self,
+        devices: tuple[DeviceWish, ...] = (),
+        colocation: tuple[Operation | _Later, ...] = (),
     ) -> None:
         self.devices = devices
         self.colocation = colocation
@@ -343,6 +353,20 @@ class Building:
         if op is not None:
             targets = (self._as_operation(getattr(op, "handle", op)), *targets)
         self._wish(Wishes((), targets))
+        try:
+            yield
+        finally:
+            self._wish(before)
+
+    @contextmanager
+    def colocate_with_name(self, name: str) -> Iterator[None]:
+        """Asks that the operations of the block share a device with one that is made later.
+
+        Args:
+            name: The name that it will have. Devices that are asked for outside do not count.
+        """
+        before = self._wished()
+        self._wish(Wishes((), (_Later(name),)))
         try:
             yield
         finally:

@@ -1,12 +1,20 @@
-"""What is known of variables besides their operations: replicas, parts of larger tensors."""
+"""What is known of variables besides their operations: replicas, parts, their initial values."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
+from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.expected import expected
 from flowscope.graph.lazy import frozen
+
+if TYPE_CHECKING:
+    from flowscope.graph.dtypes import DType
+    from flowscope.graph.graph import Graph
+    from flowscope.graph.operation import Tensor
 
 
 class VariableSynchronization(enum.Enum):
@@ -25,6 +33,20 @@ class VariableAggregation(enum.Enum):
     SUM = 1
     MEAN = 2
     ONLY_FIRST_REPLICA = 3
+
+
+def initial_tensor(graph: Graph, name: str, value: Any, dtype: DType | None) -> Tensor:
+    """Returns the initial value of a variable that will have a name; in the variable's scope.
+
+    What a function makes is colocated with the variable, wherever a device function puts that, as
+    in TensorFlow 1.
+    """
+    is_made = callable(value)
+    with graph.colocate_with_name(name) if is_made else nullcontext():
+        if is_made:
+            with graph.name_scope(name + "/Initializer/"):
+                value = value()
+        return convert_to_tensor(value, dtype, name="initial_value")
 
 
 @frozen

@@ -29,6 +29,7 @@ from flowscope.ops.state.variable_attributes import (
     SaveSliceInfo as SaveSliceInfo,
     VariableAggregation,
     VariableSynchronization,
+    initial_tensor,
 )
 from flowscope.ops.state.variable_def import ToAndFromProto, VariableDef as VariableDef
 
@@ -174,12 +175,7 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
         graph = get_default_graph()
         full = graph.unique_name(name or "Variable")
         with graph.name_scope(full + "/"), graph.enter_block(graph.root):
-            if callable(initial_value):
-                with graph.name_scope(full + "/Initializer/"):
-                    initial_value = initial_value()
-            value = convert_to_tensor(
-                initial_value, dtype and as_dtype(dtype), name="initial_value"
-            )
+            value = initial_tensor(graph, full, initial_value, dtype and as_dtype(dtype))
             if shape is not None:
                 dims = _fitting(value, as_dims(shape))
             else:
@@ -253,8 +249,7 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
     def value(self) -> Tensor:
         """Returns the value at this place in program order.
 
-        It is one read for all who take it in a block, whatever devices they ask for: so a program
-        has the same operations, and gradients sums of the same terms, with devices and without.
+        One read serves a block, whatever devices are asked for: so gradients are the same sums.
         """
         graph = self.graph
         graph.observer.hold(self.op)
@@ -270,10 +265,9 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
         """Returns the value on the caching device, or itself where there is none."""
         if self._caching_device is None:
             return read
-        graph = self.graph
-        with graph.name_scope(self.op.name + "/"), graph.device(None):
-            with graph.device(self._caching_device):
-                return identity(read, "cached")
+        graph, on = self.graph, self._caching_device
+        with graph.name_scope(self.op.name + "/"), graph.device(None), graph.device(on):
+            return identity(read, "cached")
 
     def read_value(self) -> Tensor:
         """Returns the value at this place in program order, by a read of its own.
