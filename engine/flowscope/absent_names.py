@@ -116,6 +116,9 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("scripts of Unicode", "use Python's unicodedata before the feed", "strings.unicode_script"),
     ("values that stay in a session", "keep them in an fs.Variable",
      "get_session_handle get_session_tensor delete_session_tensor"),
+    ("contexts of control flow", "branches and loops are operations that own their bodies: use "
+     "fs.cond and fs.while_loop, or fs.raw_ops.Switch and Merge by hand",
+     "CondContext WhileContext control_flow_ops"),
     ("vectorised loops", "use operations on a batch, or fs.vectorized_map",
      "nondifferentiable_batch_function"),
     ("custom operations in C++", "subclass fs.Op, or use fs.py_func",

@@ -434,6 +434,7 @@ OP_TYPES = {
         "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad "
         "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolWithArgmax"
     ),
+    "flowscope.ops.nn.recurrent_inputs": "CheckBlockInputs",
     "flowscope.ops.nn.softmax": "LogSoftmax Softmax",
     "flowscope.ops.nn.top_k": "InTopK TopK",
     "flowscope.ops.objectives.cross_entropy": (

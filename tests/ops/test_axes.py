@@ -212,3 +212,42 @@ def test_every_op_type_with_an_axis_is_used() -> None:
         and any(SOUNDS.search(f.name) for f in dataclasses.fields(cls))
     }
     assert ours - made - set(OTHERWISE) == set()
+
+
+SCANS = [fs.cumsum, fs.cumprod, fs.math.cumulative_logsumexp]
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        (2, r"expected an axis in \[-2, 2\), got 2"),
+        (-3, r"expected an axis in \[-2, 2\), got -3"),
+        (1.0, r"expected integers for axes, got 1\.0"),
+        ("a", r"expected integers for axes, got 'a'"),
+        (None, "expected one axis, got None"),
+        ([0, 1], r"expected one axis, got \[0, 1\]"),
+        ([], r"expected one axis, got \[\]"),
+    ],
+)
+def test_a_wrong_axis_of_a_scan_is_refused_at_its_line(graph, scan, axis, message):
+    with pytest.raises(fs.errors.InvalidArgumentError, match=message):
+        scan(fs.ones([2, 3]), axis)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("scan", SCANS, ids=lambda f: f.__name__)
+def test_a_wrong_axis_of_a_scan_is_refused_when_it_runs(graph, scan, mode):
+    x, axis = fs.placeholder(fs.float32), fs.placeholder(fs.int32)
+    by_axis, by_x = scan(fs.ones([2, 3]), axis), scan(x, 1)
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as s:
+        for bad in (2, -3):
+            with pytest.raises(fs.errors.InvalidArgumentError, match=rf"got {bad}"):
+                s.run(by_axis, {axis: bad})
+        with pytest.raises(fs.errors.InvalidArgumentError, match="expected"):
+            s.run(by_axis, {axis: [0, 1]})
+        with pytest.raises(fs.errors.InvalidArgumentError, match=r"expected an axis in \[-1, 1\)"):
+            s.run(by_x, {x: [1.0, 2.0]})
+    for wrong in (fs.placeholder(fs.float32, []), fs.placeholder(fs.int32, [1])):
+        with pytest.raises(fs.errors.InvalidArgumentError, match="axes|one axis"):
+            scan(fs.ones([2, 3]), wrong)

@@ -23,16 +23,19 @@ from typing import Any, NamedTuple
 
 from flowscope.control import primitives, stacks
 from flowscope.control.frames import frames_of
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import as_dtype, bool_, string
+from flowscope.graph.dtypes import as_dtype, bool_, int64, string
+from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.ops.array.arrays import size
+from flowscope.ops.array import arrays
+from flowscope.ops.array.arrays import shape, size
 from flowscope.ops.core.build import apply, apply_many, apply_none
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.flow import identity
 from flowscope.ops.math.elementwise import add, not_equal
 from flowscope.ops.math.reductions import reduce_any
+from flowscope.ops.sparse.sparse_tensor import SparseTensor
 from flowscope.ops.strings.elementwise import string_length
 
 __all__ = ["merge", "switch"]
@@ -48,7 +51,7 @@ class SwitchOutput(NamedTuple):
 class MergeOutput(NamedTuple):
     """What Merge returns: the value, and which input it came from."""
 
-    output: Tensor
+    output: Any
     value_index: Tensor
 
 
@@ -132,17 +135,19 @@ def ControlTrigger(*, name: str | None = None) -> Operation:
     return apply_none(primitives.ControlTrigger(), name=name)
 
 
-def switch(
-    data: Any, pred: Any, dtype: Any = None, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> tuple[Any, Any]:
     """Returns (output_false, output_true): `data` is the one that `pred` says, the other is dead.
 
     Args:
-        data: A tensor or a value.
+        data: A tensor or a value; slices and sparse tensors have their parts switched.
         pred: A bool scalar.
         dtype: Dtype of `data`, for a value.
         name: Name of the operation.
     """
+    parts = _parts(data)
+    if parts is not None:
+        sides = zip(*[Switch(data=t, pred=pred, name=name) for t in parts], strict=True)
+        return tuple([type(data)(*side) for side in sides])
     found = Switch(data=convert_to_tensor(data, dtype and as_dtype(dtype)), pred=pred, name=name)
     return tuple(found)  # type: ignore[return-value]
 
@@ -151,15 +156,53 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> MergeOutput:
     """Returns (output, value_index): the first of the inputs that is there, and which one it is.
 
     Args:
-        inputs: Tensors of one dtype.
+        inputs: Tensors of one dtype; or slices, beside which tensors become slices of all rows; or
+            sparse tensors, among themselves. What is merged of these is one, too.
         name: Name of the operation.
 
     Raises:
-        InvalidArgumentError: if there is None among them.
+        InvalidArgumentError: if there is None among them, or only some slices have a dense_shape.
+        DTypeError: if only some of them are sparse tensors.
     """
     if any(t is None for t in inputs):
         raise InvalidArgumentError(f"expected tensors to merge, got None among {list(inputs)!r}")
+    if any(isinstance(t, SparseTensor) for t in inputs):
+        if not all(isinstance(t, SparseTensor) for t in inputs):
+            raise DTypeError(f"expected sparse tensors alone to merge, got {list(inputs)!r}")
+        return _merged(SparseTensor, inputs, name)
+    if any(isinstance(t, IndexedSlices) for t in inputs):
+        return _merged(IndexedSlices, [_as_slices(t) for t in inputs], name)
     return Merge(inputs=inputs, name=name)
+
+
+def _parts(data: Any) -> list[Tensor] | None:
+    """Returns what slices or a sparse tensor are made of, in their order; None for others."""
+    if isinstance(data, SparseTensor):
+        return [data.indices, data.values, data.dense_shape]
+    if isinstance(data, IndexedSlices):
+        found = [data.values, data.indices]
+        return found if data.dense_shape is None else [*found, data.dense_shape]
+    return None
+
+
+def _as_slices(value: Any) -> IndexedSlices:
+    """Returns slices as they are, and a tensor as slices of all its rows."""
+    if isinstance(value, IndexedSlices):
+        return value
+    tensor = convert_to_tensor(value)
+    sizes = shape(tensor)
+    return IndexedSlices(tensor, arrays.range(sizes[0]), sizes)
+
+
+def _merged(kind: Any, inputs: Sequence[Any], name: str | None) -> MergeOutput:
+    columns = [_parts(value) or [] for value in inputs]
+    if len({len(column) for column in columns}) > 1:
+        raise InvalidArgumentError("expected all slices to have a dense_shape, or none of them")
+    indices = [t for column in columns for t in column if kind is IndexedSlices and t is column[1]]
+    if any(t.dtype is int64 for t in indices):
+        columns = [[c[0], cast(c[1], int64), *c[2:]] for c in columns]
+    found = [Merge(inputs=row, name=name) for row in zip(*columns, strict=True)]
+    return MergeOutput(kind(*[m.output for m in found]), found[0].value_index)
 
 
 # -- stacks ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
 from flowscope.control.calls import Call
 from flowscope.graph.op import Op
@@ -24,7 +24,7 @@ def node_of(op: Operation, placed: str | None) -> Node:
         id=op.id,
         name=op.name,
         type=op.type,
-        inputs=tuple((t.op.id, t.value_index) for t in op.inputs),
+        inputs=_inputs_of(op),
         control=tuple(c.id for c in op.control_inputs),
         outputs=tuple(output_of(t.spec.variable or t.spec) for t in op.outputs),
         attributes=attributes_of(definition),
@@ -40,6 +40,10 @@ def node_of(op: Operation, placed: str | None) -> Node:
         frame=frame,
         **blocks_of(op),
     )
+
+
+def _inputs_of(op: Operation) -> tuple[tuple[int, int], ...]:
+    return tuple([(t.op.id, t.value_index) for t in op.inputs])
 
 
 def attributes_of(definition: Op) -> dict[str, str]:
@@ -84,6 +88,48 @@ def made_at(op: Made) -> Origin | None:
     )
 
 
+class Outline(Node):
+    """An operation of whose `Node` only what says where it stands is made at once.
+
+    The text of a large graph shows few operations, and asks all of them for that alone. Inputs,
+    outputs and the rest are made when they are first asked for.
+
+    Args:
+        op: The operation.
+    """
+
+    _op: Operation
+
+    def __init__(self, op: Operation) -> None:
+        scope, frame = shown(op)
+        definition = op.definition
+        vars(self).update(
+            _op=op,
+            id=op.id,
+            name=op.name,
+            type=op.type,
+            body=op.block.name,
+            is_result=bool(op.block.name) and _is_result(op),
+            calls=definition.function.name if isinstance(definition, Call) else "",
+            scope=scope,
+            frame=frame,
+        )
+        vars(self).update(blocks_of(op))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inputs":
+            found: Any = _inputs_of(self._op)
+        elif name in Node.__dataclass_fields__:
+            found = getattr(node_of(self._op, None), name)
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        vars(self)[name] = found
+        return found
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 class Described(Sequence[Node]):
     """Operations as `Node`s, which are made when somebody looks at them one by one.
 
@@ -105,6 +151,10 @@ class Described(Sequence[Node]):
             self._nodes = tuple([node_of(op, placed.get(op.id)) for op in self.operations])
         return self._nodes
 
+    def outlines(self) -> tuple[Outline, ...]:
+        """Returns all of them for a text, which shows few: they know where they stand."""
+        return tuple(map(Outline, self.operations))
+
     def __len__(self) -> int:
         return len(self.operations)
 
@@ -124,4 +174,13 @@ class Described(Sequence[Node]):
     __hash__ = None  # type: ignore[assignment]
 
 
-__all__ = ["Described", "attributes_of", "made_at", "node_of", "output_of", "short", "summary_of"]
+__all__ = [
+    "Described",
+    "Outline",
+    "attributes_of",
+    "made_at",
+    "node_of",
+    "output_of",
+    "short",
+    "summary_of",
+]

@@ -68,11 +68,14 @@ def show(
 
 
 def _shown(feed: Any, text: Callable[[Any], str]) -> Any:
+    from flowscope.live.nodes import Described
+
     for entry in _displays() if "IPython" in sys.modules else ():
         is_shown, view = entry.load()(feed)
         if is_shown:
             return view
-    print(text(feed.describe().graph.added))
+    added = feed.describe().graph.added
+    print(text(added.outlines() if isinstance(added, Described) else added))
     return None
 
 

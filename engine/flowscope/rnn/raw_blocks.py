@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from flowscope.control.tensor_array import TensorArray
 from flowscope.control.while_loop import while_loop
-from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
@@ -24,6 +23,7 @@ from flowscope.ops.core.casting import cast
 from flowscope.ops.linalg.products import matmul
 from flowscope.ops.math.elementwise import sigmoid, tanh
 from flowscope.ops.nn.bias import bias_add
+from flowscope.ops.nn.recurrent_inputs import GRU, LSTM, checked
 
 
 class LSTMOutput(NamedTuple):
@@ -121,6 +121,7 @@ def LSTMBlockCell(
     x, cs_prev, h_prev, w, *peepholes, b = tensors
     with x.graph.name_scope(name or "LSTMBlockCell"):
         own = (peepholes[0], peepholes[1], peepholes[2]) if use_peephole else None
+        x = _checked_lstm(x, (cs_prev, h_prev), own, (w, b), "LSTMBlockCell")
         return _step(x, cs_prev, h_prev, w, own, b, _ICFO, forget_bias, cell_clip)
 
 
@@ -187,6 +188,21 @@ def BlockLSTMV2(
     return _block(seq_len_max, inputs, _IFCO, 0.0, cell_clip, use_peephole, name or "BlockLSTMV2")
 
 
+def _checked_lstm(
+    x: Tensor,
+    state: tuple[Tensor, Tensor],
+    peepholes: tuple[Tensor, Tensor, Tensor] | None,
+    weights: tuple[Tensor, Tensor],
+    name: str,
+    more: tuple[str, ...] = (),
+) -> Tensor:
+    """Returns x; raises if the inputs do not fit. `more` are the axes before the batch."""
+    (_, axes), *others = LSTM
+    given = [row for row in others if peepholes is not None or row[0] not in ("wci", "wcf", "wco")]
+    inputs = (("x", (*more, *axes)), *given)
+    return checked(inputs, (x, *state, *(peepholes or ()), *weights), name)
+
+
 def _block(
     seq_len_max: Any,
     inputs: tuple[Any, ...],
@@ -198,10 +214,9 @@ def _block(
 ) -> LSTMOutput:
     with get_default_graph().name_scope(name):
         x, cs, h, w, wci, wcf, wco, b = [convert_to_tensor(v) for v in inputs]
-        if x.spec.rank not in (None, 3):
-            raise InvalidArgumentError(f"expected inputs [time, batch, depth], got {x.spec}")
         steps = cast(convert_to_tensor(seq_len_max), "int32")
         own = (wci, wcf, wco) if use_peephole else None
+        x = _checked_lstm(x, (cs, h), own, (w, b), "BlockLSTM", ("time",))
         arrays = [TensorArray(x.dtype, steps, element_shape=cs.shape) for _ in LSTMOutput._fields]
 
         def body(t: Any, cs: Any, h: Any, arrays: Any) -> Any:
@@ -241,6 +256,7 @@ def GRUBlockCell(
         convert_to_tensor(v) for v in (x, h_prev, w_ru, w_c, b_ru, b_c)
     ]
     with x.graph.name_scope(name or "GRUBlockCell"):
+        x = checked(GRU, (x, h_prev, w_ru, w_c, b_ru, b_c), "GRUBlockCell")
         r, u = split(sigmoid(bias_add(matmul(concat([x, h_prev], 1), w_ru), b_ru)), 2, 1)
         c = tanh(bias_add(matmul(concat([x, r * h_prev], 1), w_c), b_c))
         return GRUOutput(r, u, c, u * h_prev + (1 - u) * c)

@@ -55,7 +55,7 @@ def as_axes(axis: Any) -> Axes:
         raise expected("axes known while the graph is built", repr(axis))
     value = np.asarray(value)
     if value.size and value.dtype.kind not in "iu":
-        raise expected_dtype("integers for axes", value.dtype)
+        raise expected_dtype("integers for axes", repr(axis))
     return tuple(int(a) for a in value.reshape(-1))
 
 

@@ -13,7 +13,7 @@ from flowscope.ops.core import builder
 from flowscope.ops.core.axes import one_axis, positive_axis, reduced
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import conj
-from flowscope.ops.core.shape_rules import check_kind
+from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.math.dynamic_axes import along, dynamic_axes, reduced_along
 from flowscope.ops.math.elementwise import (
     add,
@@ -264,5 +264,6 @@ def cumulative_logsumexp(
 def _scan(op: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Tensor:
     dynamic = dynamic_axes(axis)
     if dynamic is not None:
+        check_rank(dynamic.spec, 0, "one axis")
         return along(x, dynamic, lambda t: apply(op(1, exclusive, reverse), t), name or op.__name__)
-    return unary(op(0 if axis is None else one_axis(axis), bool(exclusive), bool(reverse)), x, name)
+    return unary(op(one_axis(axis), bool(exclusive), bool(reverse)), x, name)

@@ -330,14 +330,7 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
         name: str | None = None,
         read_value: bool = True,
     ) -> Any:
-        """Returns the new value; running it sets the variable.
-
-        Args:
-            value: The new value, of the variable's dtype and shape.
-            use_locking: Writes are always atomic.
-            name: Name of the operation.
-            read_value: False returns the operation instead.
-        """
+        """Returns the new value, or the operation; running it sets the variable, atomically."""
         return self._assign(value, True, name, read_value)
 
     def _assign(self, value: Any, validate_shape: bool, name: str | None, read_value: bool) -> Any:
@@ -565,14 +558,13 @@ def assign(ref: Variable, value: Any, validate_shape: bool | None = None, use_lo
         ref: The variable.
         value: The new value.
         validate_shape: Whether the value must fit the variable's static shape. False gives the
-            variable the value's shape. Its static shape, and that of all that was made of it, stay
-            what they were; steps compute with the shape that it has. A variable of an open shape
-            (`fs.Variable(..., validate_shape=False)`) takes any value.
+            variable the value's shape. Static shapes stay what they were, also of what was made of
+            it; steps compute with the shape that it has.
         use_locking: True or False: writes are always atomic.
         name: Name of the operation.
 
     Raises:
-        DTypeError: if `validate_shape` is False and `ref` is in parts, which have shapes.
+        DTypeError: if `validate_shape` is False and `ref` is in parts.
     """
     if validate_shape is not False:
         return ref.assign(value, name=name)  # type: ignore[no-any-return]
