@@ -7,6 +7,7 @@ LAB_ARGS ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MINUTES ?= 5
+SCHEDULES ?= 100000
 FUZZ_ARGS ?=
 TIMES ?= 200
 BUSY ?= 2
@@ -75,10 +76,11 @@ test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
 	$(PY) -m pytest -m browser $(PYTEST_ARGS)
 
 .PHONY: fuzz
-fuzz: $(STAMPS)/dev ## random programs in all modes for some minutes (MINUTES=5 FUZZ_ARGS="--seed 7")
+fuzz: $(STAMPS)/dev ## random programs for some minutes, and schedules (MINUTES=5 SCHEDULES=100000)
 	$(PY) tests/fuzz/fuzz.py --minutes $(MINUTES) $(FUZZ_ARGS)
 	$(PY) tests/fuzz/fuzz_placed.py
 	$(PY) tests/fuzz/fuzz_placed.py --cluster
+	$(PY) tests/fuzz/hand_overs.py --count $(SCHEDULES)
 
 .PHONY: stress
 stress: $(STAMPS)/dev ## tests of clusters TIMES times beside BUSY busy processes (TIMES=200 BUSY=2 TESTS=tests/cluster)
