@@ -9,6 +9,7 @@ BENCH_ARGS ?=
 MINUTES ?= 5
 SCHEDULES ?= 100000
 FUZZ_ARGS ?=
+WAITS ?= 2000
 TIMES ?= 200
 BUSY ?= 2
 TESTS ?= tests/cluster
@@ -76,8 +77,9 @@ test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
 	$(PY) -m pytest -m browser $(PYTEST_ARGS)
 
 .PHONY: fuzz
-fuzz: $(STAMPS)/dev ## random programs for some minutes, and schedules (MINUTES=5 SCHEDULES=100000)
+fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, schedules (MINUTES=5 WAITS=2000 SCHEDULES=100000)
 	$(PY) tests/fuzz/fuzz.py --minutes $(MINUTES) $(FUZZ_ARGS)
+	$(PY) tests/fuzz/fuzz_waits.py --count $(WAITS)
 	$(PY) tests/fuzz/fuzz_placed.py
 	$(PY) tests/fuzz/fuzz_placed.py --cluster
 	$(PY) tests/fuzz/hand_overs.py --count $(SCHEDULES)

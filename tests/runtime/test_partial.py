@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cluster_hosts import hosts_here
 
 import flowscope as fs
 
@@ -239,3 +240,20 @@ def test_values_that_nobody_needs_any_more_are_released(sess, abc):
     sess.partial_run(handle, second, {c: 1})
     assert not handle._values
     assert '"a:0", "b:0", "c:0"' in repr(handle)
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_later_call_takes_what_an_earlier_one_has_made_on_a_worker(is_taken):
+    with hosts_here(2) as (cluster, _), fs.Graph().as_default():
+        a, b = fs.placeholder(fs.float32, []), fs.placeholder(fs.float32, [])
+        with fs.device("/job:worker/task:1"):
+            v = fs.get_variable("v", [], initializer=fs.ones_initializer())
+            y = fs.square(a) + v
+        with fs.control_dependencies([y]):
+            z = fs.cond(b > 0, lambda: y * b, lambda: fs.identity(b))
+        with fs.Session(cluster) as sess:
+            sess.run(fs.global_variables_initializer())
+            handle = sess.partial_run_setup([y, z], [a, b])
+            assert sess.partial_run(handle, y, {a: 3.0}) == 10.0
+            number = 2.0 if is_taken else -2.0
+            assert sess.partial_run(handle, z, {b: number}) == (20.0 if is_taken else -2.0)

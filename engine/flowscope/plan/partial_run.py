@@ -20,8 +20,25 @@ from flowscope.plan.back_ends import BackEnd
 from flowscope.plan.passes.order import effects
 from flowscope.plan.plan import Device, Plan, Planned, Request, compiled, planned, required
 from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.rewriting import Edits
 
 Feeds = frozenset[int]
+
+
+@frozen
+class Stage:
+    """What one call of a partial run does.
+
+    Attributes:
+        plan: Its plan.
+        takes: The values of the whole program that it is fed: what the call gives, and what earlier
+            stages have made.
+        gives: The values that it fetches: what the user and later stages take.
+    """
+
+    plan: Plan
+    takes: tuple[Value, ...]
+    gives: tuple[Value, ...]
 
 
 @frozen
@@ -76,11 +93,8 @@ class Staged:
         devices: Mapping[str, Device],
         generator: Callable[..., Any],
         back_ends: Mapping[str, BackEnd],
-    ) -> Plan:
-        """Returns the plan of what can run with the feeds `now` and could not with `before`.
-
-        Its program's feeds and fetches are values of this program: what it takes from the call and
-        from earlier stages, and what later stages and the user take from it.
+    ) -> Stage:
+        """Returns what can run with the feeds `now` and could not with `before`.
 
         Args:
             before: The feeds of earlier calls; None if there were none.
@@ -101,16 +115,27 @@ class Staged:
             v for n in nodes if n in own for v in n.outputs
             if v in fetched or (v in later and not _is_remade(n))
         ])  # fmt: skip
-        program = Program(tuple([n for n in nodes if n in own]), tuple(inputs), outputs)
+        program = _by_itself([n for n in nodes if n in own], tuple(inputs), outputs)
         # whoever hands the fetches out copies them
         made = dataclasses.replace(self.made, program=program)
         given = self.request, made, devices, generator, back_ends
-        return compiled(*given, is_handed_out=False)
+        return Stage(compiled(*given, is_handed_out=False), tuple(inputs), outputs)
 
     def still_needed(self, given: Feeds) -> frozenset[Value]:
         """Returns the values that nodes need which cannot run with these feeds."""
         late = [n for n in self.program.nodes if not self.needs[n] <= given]
         return frozenset(v for n in late for v in n.inputs)
+
+
+def _by_itself(nodes: list[Node], takes: tuple[Value, ...], gives: tuple[Value, ...]) -> Program:
+    """Returns the program of a stage: what it takes is fed, what has run is not waited for."""
+    feeds = [Value(None, i, v.spec, v.name, v.identity) for i, v in enumerate(takes)]
+    own = set(nodes)
+    edits = Edits()
+    edits.same.update(zip(takes, feeds, strict=True))
+    for node in nodes:
+        edits.instead.update((n, ()) for n in node.control if n not in own)
+    return edits.applied(Program(tuple(nodes), tuple(feeds), gives))
 
 
 def staged(request: Request) -> Staged:
@@ -163,4 +188,4 @@ def _before(node: Node) -> list[Node]:
     return [*(v.node for v in node.inputs if v.node is not None), *node.control]
 
 
-__all__ = ["Feeds", "Staged", "staged"]
+__all__ = ["Feeds", "Stage", "Staged", "staged"]

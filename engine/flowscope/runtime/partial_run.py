@@ -11,7 +11,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.kernels import own
-from flowscope.plan.partial_run import Feeds
+from flowscope.plan.partial_run import Feeds, Stage
 from flowscope.plan.program import Node, Value
 from flowscope.runtime.calls import Call, check_initialized
 from flowscope.runtime.fetches import Flattened
@@ -39,8 +39,8 @@ class Pattern:
         self.converters = [planner.converter(t) for t in self.feeds]
         self.fetches: dict[Tensor, Value] = dict(zip(flat.tensors, program.fetches, strict=True))
         self.targets = {op: targets_of(self.program, op) for op in flat.targets}
-        self._required = [planner.state(h.op) for h in self.program.required]
-        self._stages: dict[tuple[Feeds | None, Feeds], tuple[Call, frozenset[Value]]] = {}
+        self._required = [planner.state_at(h.op, h.device) for h in self.program.required]
+        self._stages: dict[tuple[Feeds | None, Feeds], tuple[Call, Stage, frozenset[Value]]] = {}
 
     def count_nodes(self) -> int:
         """Returns how many nodes its program has, those of blocks too."""
@@ -59,12 +59,12 @@ class Pattern:
             self.edits = graph.edits
         return True
 
-    def stage(self, before: Feeds | None, now: Feeds) -> tuple[Call, frozenset[Value]]:
+    def stage(self, before: Feeds | None, now: Feeds) -> tuple[Call, Stage, frozenset[Value]]:
         """Returns what runs when the feeds `now` are there, and what later stages need."""
         found = self._stages.get((before, now))
         if found is None:
-            call = self.planner.stage(self.program, before, now)
-            found = call, self.program.still_needed(now)
+            made = self.planner.stage(self.program, before, now)
+            found = *made, self.program.still_needed(now)
             self._stages[before, now] = found
         return found
 
@@ -168,17 +168,16 @@ class PartialRun:
         __tracebackhide__ = True
         if self._ran is None:
             self.pattern.check_initialized()
-        call, later = self.pattern.stage(self._ran, now)
-        program = call.plan.program
-        if program.nodes and now != self._ran:
-            feeds = tuple([self._values[v] for v in program.feeds])
+        call, stage, later = self.pattern.stage(self._ran, now)
+        if call.plan.program.nodes and now != self._ran:
+            feeds = tuple([self._values[v] for v in stage.takes])
             try:
                 results = step(call, feeds, self._number)
             except BaseException as e:
                 self._failure = f"{type(e).__name__}: {getattr(e, 'message', e)}"
                 self._values.clear()
                 raise
-            self._values.update(zip(program.fetches, results, strict=True))
+            self._values.update(zip(stage.gives, results, strict=True))
         self._ran = now
         return later
 

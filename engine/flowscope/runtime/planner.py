@@ -27,7 +27,7 @@ from flowscope.plan.costs import Costs, CostTable, fed_specs
 from flowscope.plan.effects import is_worldly
 from flowscope.plan.execution import Execution
 from flowscope.plan.modules import Modules
-from flowscope.plan.partial_run import Staged, staged
+from flowscope.plan.partial_run import Stage, Staged, staged
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan, Request, in_mode, make_plan
 from flowscope.plan.program import Node, Program, devices_of
@@ -252,11 +252,13 @@ class Planner:
             self.calls.add("replayed", call)
             return call
 
-    def stage(self, program: Staged, before: frozenset[int] | None, now: frozenset[int]) -> Call:
-        """Returns the call of one stage of a partial run; its results stay on the device."""
+    def stage(
+        self, program: Staged, before: frozenset[int] | None, now: frozenset[int]
+    ) -> tuple[Call, Stage]:
+        """Returns one stage of a partial run, and its call; its results stay on the device."""
         with self.lock:
-            plan = program.stage(before, now, self._by_name, generator, self.back_ends)
-            return self._bound(plan, self._graph.edits, tuple, False, within, ())
+            stage = program.stage(before, now, self._by_name, generator, self.back_ends)
+            return self._bound(stage.plan, self._graph.edits, tuple, False, within, ()), stage
 
     def request(
         self, fetches: Any, feeds: Any, mode: Mode, given: Sequence[Any] = ()

@@ -417,6 +417,8 @@ class _Projector:
         (value,) = node.inputs
         device = self._site_of(op.recv_device)
         found = self._values.get((value, device))
+        if found is None and value.node is None and value not in self._levels:
+            found = self._value(value, device)  # what an earlier call of a partial run has made
         if found is None:
             home = self._levels[value.node or value]
             found = self._sent(op, value, home, level, node)
