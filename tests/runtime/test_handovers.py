@@ -37,11 +37,13 @@ def no_thread_is_left() -> Iterator[None]:
     assert sys.gettrace() is None or "coverage" in sys.modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", names)
 def test_a_hand_over_holds_under_every_schedule(over: HandOver) -> None:
     over.explore(over.few)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("over", "mutation"), defects)
 def test_schedules_find_a_defect(over: HandOver, mutation: Mutation) -> None:
     with pytest.raises(AssertionError, match="seed"):

@@ -119,6 +119,7 @@ class Native:
                 left.remove(current)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [0, 3, 1000])
 @pytest.mark.parametrize("callers", [1, 2])
 def test_each_block_is_computed_once(patience: int, callers: int) -> None:
@@ -148,12 +149,14 @@ def _with(defect: tuple[str, str]) -> None:
             Native(seed, patience, defect).run(1 + seed % 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEFECTS)
 def test_orders_find_a_defect(name: str) -> None:
     with pytest.raises(AssertionError):
         _with(DEFECTS[name])
 
 
+@pytest.mark.slow
 def test_orders_come_to_what_is_rare() -> None:
     """Helpers compute, are late, sleep, are woken and end; jobs are refused."""
     seen: set[str] = set()
