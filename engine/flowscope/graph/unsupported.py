@@ -52,7 +52,6 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
         "share_cluster_devices_in_session": Refused(_WORKS_ALONE),
     },
     "GraphOptions": {
-        "enable_recv_scheduling": Refused("receives run where their values are needed"),
         "place_pruned_graph": Refused("leave it: what a step needs is what is placed"),
         "timeline_step": Refused("fs.RunMetadata tells about single runs"),
     },

@@ -67,6 +67,8 @@ class Wanted(Protocol):
     def is_apart(self) -> bool: ...  # noqa: D102
     @property
     def as_bfloat16(self) -> bool: ...  # noqa: D102
+    @property
+    def late_receives(self) -> bool: ...  # noqa: D102
 
 
 @frozen
@@ -119,6 +121,12 @@ def _lifted(program: Program) -> Program:
     from flowscope.plan.passes.lift import lift_loops  # few programs have loops by hand
 
     return lift_loops(program)
+
+
+def _late(program: Program) -> Program:
+    from flowscope.plan.passes.late_receives import delay_receives  # few sessions ask for it
+
+    return delay_receives(program)
 
 
 def _dce(name: str, does: str) -> Pass:
@@ -195,6 +203,13 @@ PASSES: tuple[Pass, ...] = (
         lambda program, request: insert_transfers(program, request.as_bfloat16),
         "brings values to the devices and memories that use them: each once, as late as it can be",
         "a transfer gives the bits that it takes, and stands behind what makes them",
+    ),
+    Pass(
+        "late_receives",
+        lambda program, _: _late(program),
+        "has what comes from another device wait until its use is near",
+        "what a transfer waits for stands before it in its block",
+        is_wanted=lambda request: request.late_receives,
     ),
     Pass(
         "host_overlap",

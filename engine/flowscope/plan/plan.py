@@ -86,6 +86,7 @@ class Request:
         overlaps: Whether Python functions may run at the same time.
         is_apart: Whether the partitions of its devices run on threads of their own.
         as_bfloat16: Whether float32 numbers go to other devices as bfloat16.
+        late_receives: Whether what comes from other devices waits until its use is near.
         by_cost: How devices are chosen by cost; None where the first one is taken.
         wishes: Devices asked for in the place of what operations ask for, by their ids.
     """
@@ -102,6 +103,7 @@ class Request:
     overlaps: bool = True
     is_apart: bool = False
     as_bfloat16: bool = False
+    late_receives: bool = False
     by_cost: ByCost | None = None
     wishes: Mapping[int, str] = field(default_factory=dict)
 

@@ -117,7 +117,10 @@ class GraphOptions(Message):
         enable_bfloat16_sendrecv: float32 numbers go to other devices, in this process too, by the
             upper 16 bits of each: half of the bytes, with 7 bits of each fraction. Variables that
             are read elsewhere, as by a saver, come so too.
-        enable_recv_scheduling, place_pruned_graph, timeline_step: Refused.
+        enable_recv_scheduling: Values come from other devices of a process when their use is near,
+            also where operations run as tokens; in compiled and op mode they always do. Other
+            processes' large values are asked for ahead, up to 256 MB.
+        place_pruned_graph, timeline_step: Refused.
     """
 
     enable_recv_scheduling: bool = False

@@ -284,6 +284,7 @@ class Planner:
             overlaps=self._config.overlaps,
             is_apart=self._remote is not None or self._config.split_partitions == "always",
             as_bfloat16=self._config.graph_options.enable_bfloat16_sendrecv,
+            late_receives=self._config.graph_options.enable_recv_scheduling,
             by_cost=self._by_cost(fed),
             wishes=self._state_places(),
         )

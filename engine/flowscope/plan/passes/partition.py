@@ -422,6 +422,7 @@ class _Projector:
         if found is None:
             home = self._levels[value.node or value]
             found = self._sent(op, value, home, level, node)
+            self._delay(found, node, device)
             if home is level:
                 self._values[value, device] = found
         if not op.to_host and not is_host(op.recv_device):
@@ -432,6 +433,15 @@ class _Projector:
         self._values[node.outputs[0], device] = found
         if found.node is not None:
             self._nodes[node, device] = found.node
+
+    def _delay(self, received: Value, node: Node, device: str) -> None:
+        """Has a Recv wait for what its transfer waits for on the same site."""
+        recv = received.node
+        while recv is not None and recv.inputs:
+            recv = recv.inputs[0].node
+        if recv is not None and node.control:
+            waits = [p for n in node.control for p in self._parts_of(n, device)]
+            recv.control = (*recv.control, *waits)
 
     # -- branches and loops ---------------------------------------------------------------------
 
