@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graph_mutants import mutants
 
 import flowscope as fs
 
@@ -208,3 +209,10 @@ def test_what_is_no_string_is_a_type_error(text: Any) -> None:
     for reader in (fs.GraphDef.from_json, fs.GraphDef.from_text):
         with pytest.raises(TypeError, match="as a string"):
             reader(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_mutants_give_a_graph_or_an_error_in_time(seed: int) -> None:
+    """A slice of `helpers/graph_mutants.py`, which runs any number of them."""
+    assert mutants(50, seed) == {}
