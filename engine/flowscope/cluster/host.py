@@ -10,13 +10,14 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from flowscope.cluster.client_watch import CLIENT_SILENCE_S, ClientWatch
 from flowscope.cluster.handlers import register
 from flowscope.cluster.hosted import HostedSteps
 from flowscope.cluster.owners import Answer, Handler
 from flowscope.cluster.state import GRACE_S, ClientContainers
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.tls import TLSContexts
-from flowscope.errors import OpError, UnimplementedError
+from flowscope.errors import OpError, UnavailableError, UnimplementedError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
@@ -40,6 +41,7 @@ class Host:
         config: Says which devices it has.
         grace_s: So long what a client's own sessions have stays after its connection was lost.
         shares_values: Whether what lies in no named container is shared by all clients, too.
+        client_silence_s: After so long a silence a client is taken for lost.
 
     Attributes:
         endpoint: Its end of the cluster's connections.
@@ -59,8 +61,10 @@ class Host:
         config: ConfigProto | None = None,
         grace_s: float = GRACE_S,
         shares_values: bool = False,
+        client_silence_s: float = CLIENT_SILENCE_S,
     ) -> None:
         self.name = name
+        self._silence_s = client_silence_s
         self.engine = Engine()
         self._shares_values = shares_values
         pool = self.engine.pool
@@ -82,6 +86,10 @@ class Host:
         self.steps = HostedSteps(self)
         register(self)
         self.endpoint.on_call = self._call
+        self._watch = ClientWatch(
+            f"clients of {name}", client_silence_s, self._silent_clients, self._give_up
+        )
+        self._watch.start()
 
     def container(self, client: str, session: int, name: str) -> Container:
         """Returns a container: "" is the session's own, others are shared by all clients."""
@@ -107,6 +115,7 @@ class Host:
 
     def close(self, reason: str = "it was closed") -> None:
         """Tells clients that it goes, and ends its connections and threads."""
+        self._watch.close()
         connected = [p for p in self.endpoint.counters() if p.startswith(CLIENT_PREFIX)]
         for client in {*self._clients, *connected}:  # some have said nothing yet
             with contextlib.suppress(OpError):  # it is gone, too, or hangs
@@ -142,9 +151,26 @@ class Host:
 
     def _lost(self, peer: str, incarnation: int, error: Exception) -> None:
         """Ends what a lost client runs here; its values stay for a while, it may come back."""
-        if peer in self._clients and not self.endpoint.is_connected(peer):
+        if peer.startswith(CLIENT_PREFIX) and not self.endpoint.is_connected(peer):
             self._end(peer)
             self._own.drop_later(peer)
+
+    def _silent_clients(self) -> list[tuple[str, float]]:
+        """Returns who is connected, also before it has said anything, and how long it is silent."""
+        peers = [peer for peer in self.endpoint.peers() if peer.startswith(CLIENT_PREFIX)]
+        found = [(client, self.endpoint.silent_s(client)) for client in peers]
+        return [(client, silent_s) for client, silent_s in found if silent_s is not None]
+
+    def _give_up(self, client: str) -> None:
+        """Takes a client for lost that says nothing any more; it is told, should it hear it."""
+        reason = (
+            f"{self.name} has given this client up, of which it had heard nothing for "
+            f"{self._silence_s:g} s: the client was stopped, or the network between them was gone"
+        )
+        with contextlib.suppress(UnavailableError):  # it is lost already
+            told = {"incarnation": self.endpoint.incarnation, "reason": reason}
+            self.endpoint.tell(client, {"kind": "host.gave_up", **told})
+            self.endpoint.give_up(client, ConnectionAbortedError("it said nothing for too long"))
 
     def _end(self, client: str) -> None:
         self._clients.discard(client)

@@ -87,7 +87,10 @@ class Cluster:
         self.step_numbers: Iterator[int] = itertools.count(1)
         self.sessions: set[ClusterSession] = set()
         self.on_lost: list[Callable[[str, Exception], None]] = []
-        self.handlers: dict[str, Handler] = {"host.leaving": self._leaving}
+        self.handlers: dict[str, Handler] = {
+            "host.leaving": self._leaving,
+            "host.gave_up": self._given_up,
+        }
         self._engine: Engine = current()
         self._lock = threading.Lock()
         self._joined = threading.Condition(self._lock)
@@ -360,6 +363,20 @@ class Cluster:
         if known is not None and known.incarnation == message["incarnation"]:
             del self._known[peer]
         return lambda: self.lose(peer, message["incarnation"], message["reason"])
+
+    def _given_up(self, peer: str, message: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+        """Ends the steps on a task that has taken this client for lost; it is joined again then."""
+        incarnation = message["incarnation"]
+
+        def end() -> dict[str, Any]:
+            known = self._known.pop(peer, None)  # not to be joined by connections that end now
+            self.lose(peer, incarnation, message["reason"])
+            self.endpoint.disconnect(peer, incarnation)
+            if known is not None:
+                self._known.setdefault(peer, known)
+            return {}
+
+        return end
 
     def _connection_lost(self, peer: str, incarnation: int, error: Exception) -> None:
         reason = f"its process has ended, or cannot be reached ({error})"

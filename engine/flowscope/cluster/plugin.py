@@ -11,12 +11,15 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import dask
 import psutil
+from dask.utils import parse_timedelta
 from distributed.comm.addressing import get_address_host
 from distributed.core import Status
 from distributed.diagnostics.plugin import WorkerPlugin
 
 import flowscope
+from flowscope.cluster.client_watch import CLIENT_SILENCE_S
 from flowscope.cluster.dask_comm import STREAM, DaskStreams
 from flowscope.cluster.host import Host
 from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
@@ -84,6 +87,7 @@ class HostPlugin(WorkerPlugin):
             tls=tls,
             config=self._config,
             shares_values=self._shares_values,
+            client_silence_s=_client_silence_s(),
         )
         self._streams = DaskStreams(worker.loop, worker.security.get_connection_args("worker"))
         self.host.endpoint.dial = self._streams.dial
@@ -133,6 +137,12 @@ class HostPlugin(WorkerPlugin):
 
     def _steps(self, worker: Any) -> int:
         return self.host.steps_done()
+
+
+def _client_silence_s() -> float:
+    """Returns what Dask's configuration says of silent clients, in seconds."""
+    given = dask.config.get("flowscope.client-silence", CLIENT_SILENCE_S)
+    return float(parse_timedelta(given))
 
 
 def _memory_of(device: Device, limit: int) -> int:

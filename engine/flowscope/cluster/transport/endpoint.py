@@ -274,6 +274,23 @@ class Endpoint:
         """
         self._peer(peer).control.tell(message)
 
+    def peers(self) -> list[str]:
+        """Returns the names of those that are connected."""
+        return list(self._peers)
+
+    def silent_s(self, peer: str) -> float | None:
+        """Returns for how many seconds nothing has come from a peer; None if it is not there."""
+        found = self._peers.get(peer)
+        return None if found is None else time.monotonic() - found.control.heard_at
+
+    def give_up(self, peer: str, error: Exception) -> None:
+        """Loses a peer that says nothing any more; `on_lost` is told.
+
+        Raises:
+            UnavailableError: if the peer is not connected.
+        """
+        self._peer(peer).control.connection.fail(error)
+
     def look_at(self, peer: str) -> None:
         """Loses a peer with which a connection that is in use was cut, if nobody reads it now."""
         found = self._peers.get(peer)
