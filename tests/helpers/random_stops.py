@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from cluster_hosts import hosts_here
+from process_channels import until
 from random_programs import MODES, Program, copied
 
 import flowscope as fs
@@ -82,9 +85,14 @@ _CONDITIONS: Sequence[Mapping[str, Any]] = (
 
 
 class Breaks:
-    """A random program and its breakpoints."""
+    """A random program and its breakpoints.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        seed: What it follows from.
+        most: So many breakpoints at most.
+    """
+
+    def __init__(self, seed: int, most: int = 4) -> None:
         self.program = Program(seed)
         rng = random.Random(f"stops {seed}")
         graph = self.program.graph
@@ -94,7 +102,7 @@ class Breaks:
         self.points = [
             (rng.choice(["break_before", "break_after"]), op.name, self._wanted(rng))
             for op in rng.sample(meant, min(len(meant), rng.randint(1, 4)))
-        ]
+        ][:most]
 
     @staticmethod
     def _wanted(rng: random.Random) -> Mapping[str, Any]:
@@ -103,11 +111,65 @@ class Breaks:
             wanted["iteration"] = rng.randrange(3)
         return wanted
 
-    def stops(self, layout: str, mode: str, target: Any = "") -> list[Any]:
-        """Returns the stops of two runs, each with what it gave: values, or the kind of error."""
+    def late_stops(
+        self, layout: str, mode: str, target: Any = "", hosts: Sequence[Any] = ()
+    ) -> list[Any]:
+        """Returns the stops of a run that was on its way when the breakpoints were set.
+
+        It stood still before its first operation, or on all hosts.
+
+        Args:
+            layout, mode, target: As for `stops`.
+            hosts: The hosts that are to stand still; () for the whole step.
+        """
+        self._place(layout)
+        found: list[Any] = []
+        program = self.program
+        with session(layout, mode, program.graph, target) as sess, ThreadPoolExecutor(1) as pool:
+            sess.run(program.initializer)
+            feeds = dict(zip([t for t, _ in program.feeds], map(copied, program.fed[0])))
+            if hosts:
+                gates = [
+                    h.steps.session(target.endpoint.name, sess._remote.number).gate for h in hosts
+                ]
+                for gate in gates:
+                    gate.request("pause")
+                running = pool.submit(sess.run, program.fetches, feeds)
+                until(
+                    lambda: (
+                        running.done()
+                        or any(s.pausing._is_under_way for s in [*sess._remote.steps.values()])
+                    )
+                )
+            else:
+                sess.pause()
+                running = pool.submit(sess.run, program.fetches, feeds)
+                _held(sess, running)
+            for kind, op, wanted in self.points:
+                getattr(sess.debug, kind)(op, **wanted)
+            if hosts:
+                for gate in gates:
+                    gate.request("resume")
+            else:
+                sess.resume()
+            while (stop := _held(sess, running)) is not None:
+                found.append(noted(stop))
+                stop.resume()
+            try:
+                running.result(0)
+            except fs.errors.OpError as e:
+                found.append(type(e).__name__)
+            errors = [type(b.error).__name__ for b in sess.debug.breakpoints]
+        return [*found, errors]
+
+    def _place(self, layout: str) -> None:
         names = LAYOUTS[layout][1]
         for op, part in self._parts.items():
             op.device = names[part]
+
+    def stops(self, layout: str, mode: str, target: Any = "", runs: int = 2) -> list[Any]:
+        """Returns the stops of two runs, each with what it gave: values, or the kind of error."""
+        self._place(layout)
         found: list[Any] = []
         program = self.program
         with session(layout, mode, program.graph, target) as sess:
@@ -115,7 +177,7 @@ class Breaks:
             for kind, op, wanted in self.points:
                 getattr(sess.debug, kind)(op, **wanted)
             sess.debug.on_stop(lambda stop: found.append(noted(stop)))
-            for fed in program.fed[:2]:
+            for fed in program.fed[:runs]:
                 feeds = zip([t for t, _ in program.feeds], map(copied, fed), strict=True)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -125,6 +187,15 @@ class Breaks:
                         found.append(type(e).__name__)
             errors = [type(b.error).__name__ for b in sess.debug.breakpoints]
         return [*found, errors]
+
+
+def _held(sess: Any, running: Future[Any]) -> Any:
+    """Returns where the session's step stands once it does; None if it ends before."""
+    gate = sess.gate
+    done = threading.Event()
+    running.add_done_callback(lambda _: (done.set(), gate.wake()))
+    assert gate.wait_until_held(60.0, is_over=done.is_set)
+    return next(iter(sess.debug.stops), None)
 
 
 def same(mode: str, a: Sequence[Any], b: Sequence[Any]) -> bool:

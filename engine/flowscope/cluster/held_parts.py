@@ -114,6 +114,11 @@ class HeldParts:
         elif self._whole.held:
             self._gate.give_turn(self._whole, until)
 
+    def keep_turns(self, keeps: bool) -> None:
+        """Has the partitions go on by turns alone, or when nobody holds them, too."""
+        if self._whole.keeps_turns is not keeps:
+            self._gate.keep_turns(self._whole, keeps)
+
     def alive(self, part: int) -> list[tuple[int, bool]]:
         """Returns the numbers of the values that are alive in a partition, and which are arrays."""
         found = self._alive(part)
@@ -164,7 +169,8 @@ class HeldParts:
     def _states(self) -> list[State]:
         steps = self._steps()
         if steps is None:
-            is_before = not self._has_begun and self._whole.held
+            whole = self._whole
+            is_before = not self._has_begun and whole.held and whole.turn is None
             state: State = "ended" if self._has_begun else "begins" if is_before else "runs"
             return [state] * len(self._programs)
         return [self._state(step) for step in steps]

@@ -80,6 +80,8 @@ class HostedSteps:
         #: How often update groups have ended, of steps that are over.
         self._ends: dict[StepId, dict[str, int]] = {}
         self._ended: deque[StepId] = deque(maxlen=_MOST_ENDED)
+        #: Steps that had not come when they were asked about: whether they keep to turns.
+        self._keeps: dict[StepId, bool] = {}
         #: Steps that have run here to their end.
         self._over: deque[StepId] = deque(maxlen=_MOST_ENDED)
         self._runs: dict[str, Callable[[str, dict[str, Any], list[Any]], Answer]] = {
@@ -192,6 +194,7 @@ class HostedSteps:
             if number in self._ended:
                 raise DerivedError("the step has ended before it began here")
             self._steps[number] = step
+            step.keeps_turns = self._keeps.pop(number, False)
         try:
             fetched = step.run(values)
             traces, arrays = step.traces()
@@ -280,9 +283,16 @@ class HostedSteps:
     def _parts_stand(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         """Gives turns; tells where all partitions stand then, or that the step is over here."""
         number = StepId(header["client"], header["step"])
-        step = self._steps.get(number)
-        if step is None or step.parts is None:
-            return {"stands": [], "is_over": number in self._over}, []
+        with self._lock:
+            step = self._steps.get(number)
+            if step is None:
+                self._keeps[number] = header["keeps"]  # it may be on its way here
+                while len(self._keeps) > _MOST_ENDED:
+                    del self._keeps[next(iter(self._keeps))]
+                return {"stands": [], "is_over": number in self._over}, []
+        step.keep_turns(header["keeps"])
+        if step.parts is None:
+            return {"stands": [], "is_over": False}, []
         for part in header["turns"]:
             step.parts.turn(part, header["depth"])
         return {"stands": [list(one) for one in step.parts.stands(STANDS_S)]}, []

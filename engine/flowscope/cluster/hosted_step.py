@@ -66,6 +66,8 @@ class HostedStep:
         self.parts: HeldParts | None = None
         #: How often update groups have ended in the process that came furthest, once it was told.
         self._agreed: dict[str, int] | None = None
+        #: Whether its partitions go on by turns alone.
+        self.keeps_turns = False
         self._is_agreed = Waiter()
         #: The same of this process.
         self.ended: dict[str, int] = {}
@@ -77,6 +79,13 @@ class HostedStep:
             split = self._split
         if split is not None:
             split.end(error)
+
+    def keep_turns(self, keeps: bool) -> None:
+        """Has its partitions go on by turns alone, or when nobody holds them, too."""
+        self.keeps_turns = keeps
+        whole = self.whole
+        if whole is not None and whole.keeps_turns is not keeps:
+            whole.gate.keep_turns(whole, keeps)
 
     def agreed(self, ended: dict[str, int]) -> None:
         """Tells how often update groups have ended in the process that came furthest."""
@@ -111,6 +120,7 @@ class HostedStep:
         self.whole = step
         steps_of_threads[me] = step
         try:
+            self.keep_turns(self.keeps_turns)
             if plan.uses_blas:
                 one_thread.enter()
                 step.pool = self._host.engine.pool

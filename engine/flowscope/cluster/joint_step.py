@@ -4,6 +4,10 @@ Each partition stays where it stands, with its values. The client gives turns: t
 is least far in the order of the plan runs one operation. Whoever is behind has what it waits for,
 for all others have sent it already; so turns never wait for each other, and after some of them
 all stand at one place of the order. When the pause ends all go on by themselves, as code.
+
+While there are breakpoints that were set after the step had begun, it goes on by turns in any case:
+the client asks at each place (`flowscope.cluster.joint_tests`). What is in loops without any runs
+as code.
 """
 
 from __future__ import annotations
@@ -19,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.cluster.held_parts import STANDS_S, HeldParts, LoopStand, Stand, State, values_of
-from flowscope.cluster.order_of_parts import PartOrder, least
+from flowscope.cluster.joint_tests import JointTests, PlanNumbers
+from flowscope.cluster.order_of_parts import PartOrder, Position, least
 from flowscope.cluster.remote_values import called_there
-from flowscope.errors import CancelledError, DeadlineExceededError, OpError
+from flowscope.errors import OpError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.ops.core.send_recv import Recv, Send
+from flowscope.plan.breakpoints import BreakTests
 from flowscope.plan.locations import Moved, Where
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node, Program, Value
@@ -68,6 +74,11 @@ class JointPlan:
         return [PartOrder(self._program, p) for p in self._programs]
 
     @cached_property
+    def numbers(self) -> PlanNumbers:
+        """The nodes of the plan by the numbers of places."""
+        return PlanNumbers(self._program, self.orders[0].numbers)
+
+    @cached_property
     def values(self) -> list[list[Value]]:
         """The values of each partition by their numbers."""
         return [values_of(p) for p in self._programs]
@@ -100,6 +111,9 @@ class JointStep(Step):
         self._task = plan.task
         self._own = HeldParts(whole.gate, whole, plan.own, lambda: split)
         self._stands: list[Stand] = []
+        self._tests = JointTests(plan.numbers)
+        #: The breakpoints for which the latest turns last until a loop has ended; None for others.
+        self._passed: BreakTests | None = None
         self._ends = False
         #: Until how few loops are around the latest turns last; None for one operation.
         self._depth: int | None = None
@@ -108,6 +122,25 @@ class JointStep(Step):
     def start(self) -> None:
         """Begins to wait for all partitions to stand; then the step is held."""
         self._thread.start()
+
+    def keep_turns(self) -> None:
+        """Has all partitions go on by turns alone, from now on."""
+        self._own.keep_turns(True)
+        told = {"kind": "parts.stand", "turns": (), "depth": None, "keeps": True}
+        tasks = {task for task, _ in self._plan.places} - {self._task}
+        with suppress(OpError):  # the step ends: whoever waits for it is told
+            for pending in [self._pausing.start(task, told) for task in tasks]:
+                self._pausing.result(pending)
+
+    def _let_go(self) -> None:
+        """Has all partitions go on by themselves, if they kept to their turns."""
+        if not self.whole.keeps_turns:
+            return
+        self._own.keep_turns(False)
+        told = {"kind": "parts.stand", "turns": (), "depth": None, "keeps": False}
+        for task in {task for task, _ in self._plan.places} - {self._task}:
+            with suppress(OpError):
+                self._pausing.result(self._pausing.start(task, told))
 
     def end(self) -> None:
         """Ends it: the step is over."""
@@ -125,11 +158,11 @@ class JointStep(Step):
             turns: Sequence[int] = ()
             while self._settle(turns) and self._holds():
                 turns = self._due(is_late=False)
-        except (CancelledError, DeadlineExceededError):
-            pass  # whoever runs the step is told so, too
-        except Exception as e:  # a worker is lost, or a function of the user's has raised something
-            self._split.end(e)
+        except Exception as e:  # it was stopped, a worker is lost, a function has raised something
+            if not self._ends:
+                self._split.end(e)
         finally:
+            self._let_go()
             self.has_ended = True
             del steps_of_threads[me]
             self.gate.left(self)
@@ -141,12 +174,37 @@ class JointStep(Step):
         if all(s.state == "ended" for s in stands):
             self._leave_to_its_end()
             return False
-        gate.hold(0, _Here(self))
+        if not self._is_held_at_breakpoint() and not self._is_at_end():
+            gate.hold(0, _Here(self))
+        if self._asks:
+            return True
         sought = gate.sought
         if sought is not None and sought.is_met is END_OF_STEP.is_met and self._pausing.is_alone:
             self._leave_to_its_end()
             return False
         return gate.state == "stepping"
+
+    def _is_at_end(self) -> bool:
+        """Whether all partitions stand behind their last operations, or have ended."""
+        positions = [p for p in self._positions if p is not None]
+        return all(p == self._plan.orders[0].end for p in positions)
+
+    @property
+    def _asks(self) -> bool:
+        return self._pausing.asks
+
+    def _is_held_at_breakpoint(self) -> bool:
+        """Holds the step once for each breakpoint that it has come to; returns whether for any."""
+        found = self._least()
+        if not self._asks or not found or self.gate.state == "stopping":
+            return False
+        first = found[0]
+        at = self._plan.orders[first].position(self._stands[first])
+        is_held = False
+        for _ in self._tests.met(self.call.tests, at, lambda: self.values(first)):
+            is_held = True
+            self.gate.hold(0, _Here(self, is_breakpoint=True))
+        return is_held
 
     def _leave_to_its_end(self) -> None:
         """Lets all partitions go on by themselves; if it is stepped, it is held at its end."""
@@ -166,26 +224,42 @@ class JointStep(Step):
         """Waits until all partitions stand; returns whether the pause goes on."""
         while True:
             self._stands = self._asked(turns)
-            turns = ()
-            if self._ends or self.gate.state not in ("pausing", "paused", "stepping", "stopping"):
+            turns = self._called_back()
+            is_held = self.gate.state in ("pausing", "paused", "stepping", "stopping")
+            if self._ends or not (is_held or self._asks):
                 return False
-            if self.gate.state == "stopping" or all(s.state != "runs" for s in self._stands):
+            is_at_rest = not turns and all(s.state != "runs" for s in self._stands)
+            if self.gate.state == "stopping" or is_at_rest:
                 return True
             self.gate.wait_until(lambda: self._ends, _LOOK_S)
+
+    def _called_back(self) -> Sequence[int]:
+        """Returns the partitions that run out of a loop and are to stand at once, as it seems now.
+
+        Somebody holds the step, or has set another breakpoint.
+        """
+        passed = self._passed
+        if passed is None or (self.gate.state == "open" and self.call.tests is passed):
+            return ()
+        self._passed = self._depth = None
+        return [i for i, s in enumerate(self._stands) if s.state == "runs"]
 
     def _asked(self, turns: Sequence[int]) -> list[Stand]:
         """Gives turns; returns where all partitions stand, or that they run still."""
         places = self._plan.places
+        keeps = self._asks
         by_task: dict[str, list[int]] = {task: [] for task, _ in places}
         for part in turns:
             by_task[places[part][0]].append(places[part][1])
         pending = {
             task: self._pausing.start(
-                task, {"kind": "parts.stand", "turns": numbers, "depth": self._depth}
+                task,
+                {"kind": "parts.stand", "turns": numbers, "depth": self._depth, "keeps": keeps},
             )
             for task, numbers in by_task.items()
             if task != self._task
         }
+        self._own.keep_turns(keeps)
         for number in by_task.get(self._task, ()):
             self._own.turn(number, self._depth)
         told = {task: self._told(task, self._pausing.result(p)[0]) for task, p in pending.items()}
@@ -228,7 +302,7 @@ class JointStep(Step):
             is_late: Whether that has lasted long: then the others come next.
         """
         stands, sought = self._stands, self.gate.sought
-        self._depth = None
+        self._depth = self._passed = None
         if begins := [i for i, s in enumerate(stands) if s.state == "begins"]:
             return begins
         if sought is not None and sought.depth is not None:  # all go on until they are out of it
@@ -236,13 +310,39 @@ class JointStep(Step):
             if inside := [i for i in are_there if len(stands[i].loops) >= sought.depth]:
                 self._depth = sought.depth
                 return inside
+        if sought is None and self._asks and (inside := self._in_silent_loop()):
+            return inside
         return [i for i in self._least(is_late) if stands[i].state == "held"]
+
+    def _in_silent_loop(self) -> list[int]:
+        """Returns the partitions in the outermost loop around that has no breakpoint in it.
+
+        They run out of it; () where there is none.
+        """
+        names = {name for side in self.call.tests.names for name in side}
+        found = self._least()
+        if not found:
+            return []
+        around = self._positions[found[0]] or ()
+        inner = self._plan.numbers.inner
+        for depth, (number, _, _) in enumerate(around[:-1], 1):
+            if names.isdisjoint(inner[number]):
+                self._depth, self._passed = depth, self.call.tests
+                loop = around[:depth]
+                return [i for i, p in enumerate(self._positions) if p and _is_inside(p, loop)]
+        return []
 
     def _least(self, is_late: bool = False) -> list[int]:
         """Returns those of the partitions, held or waiting, that are least far."""
-        states = ("held",) if is_late else ("held", "waits")
+        late = [s.state == "waits" and is_late for s in self._stands]
+        pairs = zip(self._positions, late, strict=True)
+        return least([None if is_left else position for position, is_left in pairs])
+
+    @property
+    def _positions(self) -> list[Position | None]:
+        """Where the partitions stand that are held or wait; None of others."""
         orders = zip(self._plan.orders, self._stands, strict=True)
-        return least([o.position(s) if s.state in states else None for o, s in orders])
+        return [o.position(s) if s.state in ("held", "waits") else None for o, s in orders]
 
     def _is_at_stop(self) -> bool:
         """Whether the step may be held where it stands: not before a Recv, which is no operation.
@@ -270,26 +370,33 @@ class JointStep(Step):
 
     # -- where it stands ------------------------------------------------------------------------
 
-    def stand(self) -> tuple[Node | None, Where]:
-        """Returns the operation that comes next, and where it is."""
+    def stand(self, is_breakpoint: bool = False) -> tuple[Node | None, Where]:
+        """Returns the operation that comes next, and where it is; at a breakpoint no transfer."""
         found = self._least()
         if not found:
             return None, Where("compiled", (), None, is_stepped=True)
         order, stand = self._plan.orders[found[0]], self._stands[found[0]]
         node = order.node(stand)
+        if is_breakpoint and node is not None and isinstance(node.op, Send):
+            node = self._plan.numbers.following[order.position(stand)[-1][0]]
         return node, Where("compiled", order.loops(stand), node, is_stepped=True)
 
-    def values(self) -> dict[object, Any]:
-        """Returns what is alive in all partitions, by the identities of the values."""
+    def values(self, first: int | None = None) -> dict[object, Any]:
+        """Returns what is alive in all partitions, by the identities of the values.
+
+        Args:
+            first: The partition whose values come first, where others have some of them, too.
+        """
         found: dict[object, Any] = {}
-        for part, (task, number) in enumerate(self._plan.places):
+        places = [*enumerate(self._plan.places)]
+        for part, (task, number) in sorted(places, key=lambda p: p[0] == first):
             values = self._plan.values[part]
             for i, is_array in self._alive(task, number):
                 identity = values[i].identity
                 if task == self._task:
                     found[identity] = self._own.value(number, i)
-                else:
-                    found.setdefault(identity, _PartValue(self._pausing, task, number, i, is_array))
+                elif part == first or identity not in found:
+                    found[identity] = _PartValue(self._pausing, task, number, i, is_array)
         return found
 
     def _alive(self, task: str, number: int) -> Sequence[tuple[int, bool]]:
@@ -317,14 +424,22 @@ class JointStep(Step):
         return is_there
 
 
+def _is_inside(position: Position, loop: Position) -> bool:
+    """Whether a place is in an iteration of a loop, whichever: not at the loop itself."""
+    depth = len(loop)
+    is_there = position[: depth - 1] == loop[:-1] and len(position) > depth
+    return is_there and position[depth - 1][:2] == loop[-1][:2]
+
+
 class _Here:
     """Where a step of several processes stands: at the least of its partitions' places."""
 
-    is_breakpoint = is_changed = False
+    is_changed = False
 
-    def __init__(self, step: JointStep) -> None:
+    def __init__(self, step: JointStep, is_breakpoint: bool = False) -> None:
         self._step = step
-        self.node, self._where = step.stand()
+        self.is_breakpoint = is_breakpoint
+        self.node, self._where = step.stand(is_breakpoint)
 
     @property
     def is_op(self) -> bool:

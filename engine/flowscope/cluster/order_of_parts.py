@@ -30,13 +30,16 @@ class PartOrder:
 
     Attributes:
         nodes: The partition's nodes by their numbers.
+        numbers: The numbers of the plan's nodes, and of the beginnings and ends of blocks.
     """
 
     def __init__(self, plan: Program, part: Program) -> None:
         self.nodes: list[Node] = [*part.walk()]
         self._keys: dict[Node, Key] = {}
-        self._numbers: dict[object, int] = {}
+        self.numbers: dict[object, int] = {}
         self._number(plan)
+        #: Behind the last node.
+        self.end: Position = ((self.numbers[id(plan), "end"], 0, -1),)
         self._match(part, plan)
 
     def loops(self, stand: Stand) -> tuple[LoopAt, ...]:
@@ -52,20 +55,20 @@ class PartOrder:
         loops = [(*self._keys[self.nodes[s[0]]], s[1]) for s in stand.loops]
         if stand.node >= 0:
             return (*loops, (*self._keys[self.nodes[stand.node]], -1))
-        return (*loops, _FIRST)
+        return (*loops, _FIRST) if loops else self.end
 
     def _number(self, block: Program) -> None:
         """Numbers a block's beginning, its nodes with those in them, and its end."""
-        self._numbers[id(block), "begin"] = len(self._numbers)
+        self.numbers[id(block), "begin"] = len(self.numbers)
         for node in block.nodes:
-            self._numbers[node] = len(self._numbers)
+            self.numbers[node] = len(self.numbers)
             for inner in node.blocks:
                 self._number(inner)
-        self._numbers[id(block), "end"] = len(self._numbers)
+        self.numbers[id(block), "end"] = len(self.numbers)
 
     def _match(self, part: Program, plan: Program) -> None:
         """Finds the keys of a block's nodes."""
-        numbers = self._numbers
+        numbers = self.numbers
         places: dict[str, list[int]] = {}
         for i, node in enumerate(plan.nodes):
             places.setdefault(node.name, []).append(i)

@@ -1,4 +1,4 @@
-"""What a client does of a step over several workers while that is paused."""
+"""What a client does of a step over several workers while that is paused or has breakpoints."""
 
 from __future__ import annotations
 
@@ -51,18 +51,31 @@ class Pausing:
         """Whether the step can be stepped through once it is paused."""
         return self._split.takes_turns
 
+    @property
+    def asks(self) -> bool:
+        """Whether the step has breakpoints, which were set after it had begun."""
+        return any(self._split.step.call.tests.names) and self.can_be_stepped
+
     def begin(self) -> None:
         """Notes that all tasks have their messages; the step may have been paused before."""
         self._is_under_way = True
-        if self._split.gate.raised:
+        if self._split.gate.raised or self.asks:
             self.join()
 
+    def rearm(self) -> None:
+        """Has the step go on by turns, if it has breakpoints: what stands for it asks at them."""
+        self.join()
+        joint = self._joint
+        if joint is not None and self.asks:
+            joint.keep_turns()
+
     def join(self) -> None:
-        """Has something stand for the whole step while it is paused, if nothing does."""
+        """Has something stand for the whole step while it is paused or has breakpoints."""
         with self._joining:
             if not self._is_under_way or self._joint is not None or not self._split.takes_turns:
                 return
-            if self._split.gate.state not in ("pausing", "paused", "stepping"):
+            is_held = self._split.gate.state in ("pausing", "paused", "stepping")
+            if not is_held and not self.asks:
                 return
             for one in self._split.runs:
                 if one.step is not None:

@@ -256,7 +256,10 @@ class ClusterSession:
 
     def _follow(self, request: str | Predicate) -> None:
         steps = list(self.steps.values())
-        if isinstance(request, Predicate):
+        if request == "rearm":
+            for step in steps:
+                step.pausing.rearm()
+        elif isinstance(request, Predicate):
             if not all(step.pausing.can_be_stepped for step in steps):
                 raise FailedPreconditionError(
                     "a step runs on several workers that has queues, locks or primitives of "

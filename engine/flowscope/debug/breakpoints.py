@@ -115,6 +115,8 @@ class Breakpoint:
     def is_enabled(self, is_enabled: bool) -> None:
         self._is_enabled = bool(is_enabled)
         self._debugger.arm()
+        if is_enabled:
+            self._debugger.tell_who_passes()
 
     def remove(self) -> None:
         """Takes it away; running steps do not ask it any more."""
@@ -173,9 +175,10 @@ class Breakpoint:
         step = current_step()
         if wanted.step is not None and step.number != wanted.step:
             return False
-        value = None if at is None else values[at]
-        if wanted.when is not None and not self._asks(wanted.when, value, iterations, step):
-            return False
+        if wanted.when is not None:
+            value = None if at is None else values[at]
+            if not self._asks(wanted.when, value, iterations, step):
+                return False
         self.hits += 1
         if self.hits < wanted.hits:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from flowscope.debug.watchpoints import FlagTest, Watchpoint
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.current_step import current_thread
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.origin import stacklevel
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.plan import Plan
 from flowscope.runtime.replayer import Replayer
@@ -132,6 +134,7 @@ class Debugger:
         made = Breakpoint(self, self._count, meant, is_after, wanted)
         self._breakpoints.append(made)
         self.arm()
+        self.tell_who_passes()
         return made
 
     def watch(
@@ -178,6 +181,7 @@ class Debugger:
         made = Watchpoint(self, self._count, meant, exceptions, raises, wanted.when)
         self._breakpoints.append(made)
         self.arm()
+        self.tell_who_passes()
         return made
 
     @property
@@ -204,7 +208,26 @@ class Debugger:
         planner.breakpoints = self._tests if is_asked else None
         before = {s: s.call.tests for s in gate.inside}
         planner.arm()
-        gate.rearm(lambda s: s in before and s.call.tests.names != before[s].names)
+        for step, tests in before.items():
+            if tests.flagged is None and step.call.tests.flagged is not None:
+                self.flagged.add(step.thread)  # NumPy was not asked to tell of flags in this step
+        gate.rearm(lambda s: s in before and _asks_anew(s, before[s]))
+
+    def tell_who_passes(self) -> None:
+        """Warns of the steps on their way that do not heed breakpoints which were set just now."""
+        for step in self._session.gate.inside:
+            remote = step.call.elsewhere
+            why = ""
+            if step.call.trace is not None:
+                why = "it is traced"
+            elif remote is not None and not remote.takes_turns and not step.is_joint:
+                why = "it has queues, locks or primitives of control flow, and runs on workers"
+            if why and step.whole is step and any(self._tests(step.plan).names):
+                warnings.warn(
+                    f"step {step.number} runs past breakpoints that are set from now on, for {why}",
+                    RuntimeWarning,
+                    stacklevel(),
+                )
 
     def _tests(self, plan: Plan) -> BreakTests:
         """Returns what the code of a plan asks, and where."""
@@ -435,6 +458,16 @@ class Debugger:
     def __repr__(self) -> str:
         lines = [f"<fs.Debugger: {len(self._breakpoints)} breakpoints, {len(self.stops)} held>"]
         return "\n".join([*lines, *map(repr, self._breakpoints)])
+
+
+def _asks_anew(step: Step, before: BreakTests) -> bool:
+    """Whether a step is to leave its code, for that asks not at the breakpoints that there are.
+
+    Not a part of a step that runs in several processes, nor the client's thread of that: what
+    stands for the whole asks.
+    """
+    is_elsewhere = step.takes_turns or step.call.elsewhere is not None
+    return step.call.tests is not before and not is_elsewhere
 
 
 def _finds_fed(flagged: set[int], watches: Sequence[Watchpoint], step: Step) -> bool:

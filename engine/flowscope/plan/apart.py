@@ -38,6 +38,7 @@ class Part:
         takes: The numbers of the step's feeds that it takes.
         handles: The positions of what its handles stand for among those of the step.
         gives: The numbers of the step's fetches that it gives.
+        again: The names of the branches and loops that a partition before it runs, too.
     """
 
     device: str
@@ -45,6 +46,7 @@ class Part:
     takes: tuple[int, ...]
     handles: tuple[int, ...]
     gives: tuple[int, ...]
+    again: frozenset[str] = frozenset()
 
 
 def compile_apart(
@@ -66,7 +68,14 @@ def compile_apart(
     """
     partitions = agreed(partitions)
     positions = {h.name: i for i, h in enumerate(handles)}
-    return tuple([_part(p, positions, compile_region, is_handed_out) for p in partitions])
+    made: list[Part] = []
+    before: frozenset[str] = frozenset()
+    for one in partitions:
+        own = frozenset([n.name for n in one.program.walk() if n.blocks])
+        part = _part(one, positions, compile_region, is_handed_out)
+        made.append(replace(part, again=own & before))
+        before |= own
+    return tuple(made)
 
 
 def agreed(partitions: Sequence[Partition]) -> Sequence[Partition]:

@@ -9,7 +9,7 @@ that stands before one is told to stand before the operation behind it (`next_op
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from flowscope.graph.constant import Const
@@ -43,6 +43,16 @@ class BreakTests:
     def names(self) -> tuple[Collection[str], Collection[str]]:
         """The names of the nodes before which, and after which, it is asked."""
         return self.before.keys(), self.after.keys()
+
+    def without(self, names: Collection[str]) -> BreakTests:
+        """Returns the same but for some nodes."""
+        if not any(name in side for name in names for side in self.names):
+            return self
+        before, after = (
+            {name: test for name, test in side.items() if name not in names}
+            for side in (self.before, self.after)
+        )
+        return replace(self, before=before, after=after)
 
 
 #: See `Asked.of`.

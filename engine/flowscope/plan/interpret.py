@@ -94,6 +94,7 @@ class Interpreter:
         values = dict(zip(self._region.handle_values, resources, strict=True))
         step = _Step(self._blocks, self._generator, gate, run, probe, values)
         step.codes, step.resources = self._loops, resources
+        step.outermost = self._program
         step.tests = gate.breakpoints()
         return step
 
@@ -172,6 +173,8 @@ class _Step:
         has_asked: Whether it has been asked here at breakpoints already.
         codes: Runs loops as code where nobody wants them one operation at a time.
         resources: The state that the region uses.
+        outermost: The region's nodes: behind the last of them parts of a step stand, too, that keep
+            to their turns.
         tests: The breakpoints of the plan.
     """
 
@@ -197,6 +200,7 @@ class _Step:
         self.has_asked = False
         self.codes: Loops | None = None
         self.resources: tuple[Any, ...] = ()
+        self.outermost: Program | None = None
         self.tests = NO_TESTS
         self._credits: dict[LoopNode, tuple[Credit, ...]] = {}
 
@@ -239,6 +243,8 @@ class _Step:
             self._hand_on(node, outputs, block.dying[i])
         if self.tests is not NO_TESTS:
             self._breakpoints(block, program, len(program.nodes))
+        elif self._gate.raised and program is self.outermost and current_step().keeps_turns:
+            self._gate.hold(len(program.nodes), _Here(self, None))
         results = [self.values[v] for v in program.fetches]
         for v in block.own:
             self.values.pop(v, None)

@@ -93,6 +93,7 @@ class Call:
     """
 
     __slots__ = (
+        "__weakref__",
         "by_op",
         "converters",
         "edits",
@@ -192,7 +193,7 @@ class Call:
 
     def _copied(self) -> Call:
         made = object.__new__(Call)  # `copy` takes ten times as long
-        for name in Call.__slots__:
+        for name in Call.__slots__[1:]:
             setattr(made, name, getattr(self, name))
         return made
 

@@ -16,9 +16,6 @@ notes where it is, and goes on.
 
 Parts of a step that runs in several processes are not stepped by requests: they stay where they are
 until they get a turn, which lasts until their next safepoint (`flowscope.cluster.held_parts`).
-
-Signals that come while a step runs on the main thread are handled here too, outside of the lock:
-see `flowscope.runtime.interrupt`.
 Why no wake is lost stands in `flowscope.runtime.gate_states`.
 """
 
@@ -60,8 +57,9 @@ class Gate:
         held_ns: Nanoseconds that steps have waited here.
         listener: Is called on a step's own thread, with the step, when that is held at a safepoint;
             the step goes on when it returns, unless it asked for something else. None for nobody.
-        follower: Is told what was asked for, so that gates of other processes do the same. Before a
-            move it is told the predicate, and may refuse it by raising. None for nobody.
+        follower: Is told what was asked for, so that gates of other processes do the same, and
+            "rearm" where breakpoints have changed. Before a move it is told the predicate, and may
+            refuse it by raising. None for nobody.
     """
 
     __slots__ = (
@@ -89,7 +87,7 @@ class Gate:
         self.moves = Moves()
         self.held_ns = 0
         self.listener: Callable[[Step], None] | None = None
-        self.follower: Callable[[Request | Predicate], None] | None = None
+        self.follower: Callable[[Request | Predicate | Literal["rearm"]], None] | None = None
         #: Entered by itself, not through the condition: that takes several instructions, between
         #: which the handler of a signal could raise and leave it held.
         self._lock = threading.RLock()
@@ -134,7 +132,7 @@ class Gate:
             self._changed.notify_all()
         self._tell_follower(request)
 
-    def _tell_follower(self, request: Request | Predicate) -> None:
+    def _tell_follower(self, request: Request | Predicate | Literal["rearm"]) -> None:
         if self.follower is not None:
             self.follower("step" if isinstance(request, Predicate) else request)
 
@@ -151,11 +149,7 @@ class Gate:
             self._changed.notify_all()
 
     def look(self, wait_s: float = 0.0) -> None:
-        """Asks the running steps to note where they are at their next safepoints.
-
-        Args:
-            wait_s: How long to wait until they have.
-        """
+        """Asks the running steps to note where they are at their next safepoints; waits so long."""
         with self._lock:
             for step in self._innermost():
                 step.is_looked_at = not step.held
@@ -205,7 +199,7 @@ class Gate:
     def breakpoints(self) -> BreakTests:
         """Returns the breakpoints of the plan that runs on this thread."""
         step = current_step()
-        return NO_TESTS if step is None else step.call.tests
+        return NO_TESTS if step is None else step.tests
 
     def held_steps(self) -> list[Step]:
         """Returns the steps that stand still; not parts, for which their whole stands."""
@@ -216,6 +210,13 @@ class Gate:
         """Lets a part of a step that is held run on until this is met; others stay held."""
         with self._lock:
             step.turn = self._latest_turn = until
+            self._set(self._state)
+            self._changed.notify_all()
+
+    def keep_turns(self, step: Step, keeps: bool) -> None:
+        """Has the parts of a step go on by turns alone, or when nobody holds them, too."""
+        with self._lock:
+            step.keeps_turns = keeps
             self._set(self._state)
             self._changed.notify_all()
 
@@ -270,15 +271,12 @@ class Gate:
         yield here  # its values are asked of other processes: nobody waits for the lock meanwhile
 
     def rearm(self, is_meant: Callable[[Step], bool]) -> None:
-        """Has running steps go on, from their next safepoints, with code that asks anew.
-
-        Args:
-            is_meant: Whether the breakpoints of a step have changed.
-        """
+        """Has the steps that are meant leave their code at their next safepoints, to ask anew."""
         with self._lock:
             for step in self.inside:
                 step.is_rearmed = step.is_rearmed or is_meant(step)
             self._set(self._state)
+        self._tell_follower("rearm")
 
     def stop_step(self, step: Step) -> None:
         """Ends one step at its next safepoint; the others go on. From any thread."""
@@ -355,7 +353,9 @@ class Gate:
         if was_rearmed:
             step.is_rearmed = False
             self._set(self._state)
-        return self.is_by_op or was_rearmed
+        leaves = step.keeps_turns and not step.has_left
+        step.has_left |= leaves
+        return self.is_by_op or was_rearmed or leaves
 
     def _tell(self, step: Step, is_told: bool) -> None:
         """Has the listener look at a step that is held; not with the lock held."""
@@ -422,7 +422,7 @@ class Gate:
 
     def _stays(self, step: Step) -> bool:
         """Whether a step that is held stays so: in a pause, and while another one moves."""
-        if step.takes_turns and self._state in ("pausing", "stepping"):
+        if step.takes_turns and (self._state in ("pausing", "stepping") or step.keeps_turns):
             return step.turn is None
         if self._state != "stepping":
             return self._state == "pausing"
@@ -588,7 +588,8 @@ class Gate:
         self.raised = is_closed or any(s.is_wanted for s in self.inside)
         if self.raised and not is_closed:  # they may have ended before they saw it
             self.raised = any(s.is_wanted for s in self.inside)
-        if state not in ("pausing", "stepping"):
+        keeps_turns = any(s.keeps_turns for s in self.inside)
+        if state not in ("pausing", "stepping") and not keeps_turns:
             self._latest_turn = None
         if self._latest_turn is not None:
             self.is_by_op = self._latest_turn.is_by_op

@@ -106,6 +106,8 @@ class Planner:
             self._specs += [d.spec for d in remote.devices]
         self._growth = growth
         self.breakpoints: Callable[[Plan], BreakTests] | None = None
+        #: The stages of partial runs: they are kept elsewhere, and ask at breakpoints too.
+        self._stages: weakref.WeakSet[Call] = weakref.WeakSet()
         self.around: Around | None = None
         self.lock = threading.RLock()
         #: Devices of operations that were placed by cost, by their ids: there they stay.
@@ -258,7 +260,9 @@ class Planner:
         """Returns one stage of a partial run, and its call; its results stay on the device."""
         with self.lock:
             stage = program.stage(before, now, self._by_name, generator, self.back_ends)
-            return self._bound(stage.plan, self._graph.edits, tuple, False, within, ()), stage
+            call = self._bound(stage.plan, self._graph.edits, tuple, False, within, ())
+            self._stages.add(call)
+            return call, stage
 
     def request(
         self, fetches: Any, feeds: Any, mode: Mode, given: Sequence[Any] = ()
@@ -390,11 +394,12 @@ class Planner:
     def arm(self) -> None:
         """Has the functions of all calls ask at the breakpoints that there are now."""
         with self.lock:
-            for call in self.calls.all():
+            stages = {*self._stages}
+            for call in (*self.calls.all(), *stages):
                 tests = NO_TESTS if self.breakpoints is None else self.breakpoints(call.plan)
                 before, call.tests = call.tests, tests
                 if (tests.names, tests.flagged) != (before.names, before.flagged):
-                    self._bind(call, self.around)
+                    self._bind(call, None if call in stages else self.around)
 
     def wrap(self, around: Around | None) -> None:
         """Has something else stand around the functions of all plans."""

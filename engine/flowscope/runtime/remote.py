@@ -67,7 +67,13 @@ def is_array(value: Any) -> bool:
 
 
 class RemoteFunction(Protocol):
-    """Runs a plan that has partitions in other processes."""
+    """Runs a plan that has partitions in other processes.
+
+    Attributes:
+        takes_turns: Whether a step of it that is on its way can be stepped through.
+    """
+
+    takes_turns: bool
 
     def __call__(
         self, gate: Any, run: Any, feeds: tuple[Any, ...], resources: tuple[Any, ...]

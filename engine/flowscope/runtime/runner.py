@@ -79,8 +79,8 @@ class Runner:
             if gate.raised:
                 self._check_open()
                 step.inherit_limit()
-                if gate.hold(-1):
-                    function = call.by_op
+                is_by_op = gate.hold(-1)  # breakpoints may have been set meanwhile
+                function = call.by_op if is_by_op else call.function
             if not call.is_checked:
                 call.check_initialized()
             if number is None:

@@ -22,6 +22,7 @@ from flowscope.errors import CancelledError, DeadlineExceededError, OpError
 from flowscope.graph.current_step import current_step, steps_of_threads
 from flowscope.plan.apart import Part
 from flowscope.plan.back_ends import Function
+from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.invocation import InvocationError
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.rendezvous import Channel, EndedWait, Pending, Rendezvous, Waiter
@@ -40,16 +41,19 @@ class PartitionStep(Step):
 
     Args:
         step: The whole step.
-        device: The partition's device.
+        part: The partition.
         channel: What it sends and receives through.
         thread: The thread that runs it.
     """
 
-    def __init__(self, step: Step, device: str, channel: Channel, thread: int) -> None:
+    def __init__(self, step: Step, part: Part, channel: Channel, thread: int) -> None:
         super().__init__(step.call, step, step.gate, step.host_threads, thread)
         self._step = step
-        self.device = device
+        self.device = part.device
         self.channel = channel
+        self._again = part.again
+        #: The breakpoints of the whole, and of these its own.
+        self._tests = NO_TESTS, NO_TESTS
         self.number, self.deadline, self.feeds = step.number, step.deadline, step.feeds
         self.queues, self.pool = step.queues, step.pool
 
@@ -57,6 +61,24 @@ class PartitionStep(Step):
     def whole(self) -> Step:
         """The step that this one is a part of."""
         return self._step
+
+    @property
+    def tests(self) -> BreakTests:
+        """What its code asks: at a branch or loop of several partitions the first of them asks.
+
+        Nothing in a part of a step that runs in several processes: what stands for the whole asks.
+        """
+        if self.takes_turns:
+            return NO_TESTS
+        found = self.call.tests
+        if self._tests[0] is not found:
+            self._tests = found, found.without(self._again)
+        return self._tests[1]
+
+    @property
+    def keeps_turns(self) -> bool:  # type: ignore[override]
+        """Whether it goes on by turns alone, as all parts of the step."""
+        return self._step.keeps_turns
 
 
 class SplitFunction:
@@ -312,7 +334,7 @@ class _PartRun:
         shared, part = self._shared, self._part
         me = get_ident()
         around = steps_of_threads.get(me)
-        step = PartitionStep(shared.step, part.device, shared.channel, me)
+        step = PartitionStep(shared.step, part, shared.channel, me)
         step.takes_turns = shared.takes_turns
         self.step = step
         steps_of_threads[me] = step

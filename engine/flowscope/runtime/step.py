@@ -22,6 +22,7 @@ from flowscope.runtime.queue_transactions import QueueTransaction
 from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
+    from flowscope.plan.breakpoints import BreakTests
     from flowscope.plan.locations import Here, Where
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import Call
@@ -114,6 +115,10 @@ class Step:
         waited_ns: Nanoseconds that it stood still.
         takes_turns: Whether it is a part of a step that runs in several processes: it is not
             stepped by itself, but when its turn comes.
+        keeps_turns: Whether its parts go on by turns alone, in a pause or not: breakpoints were set
+            while it ran.
+        has_left: Whether it has left the code that it began with, since it keeps to turns: behind
+            its loops that may have no safepoint.
         is_joint: Whether it stands for such a step while that is held.
         turn: Up to where it may run, though it is held; None where its turn has not come.
         is_blocked: Whether it waits for others where it may not be held.
@@ -142,6 +147,8 @@ class Step:
     is_rearmed = False
     waited_ns = 0
     takes_turns = False
+    keeps_turns = False
+    has_left = False
     is_joint = False
     turn: Predicate | None = None
     is_blocked = False
@@ -175,6 +182,11 @@ class Step:
         return self.call.plan
 
     @property
+    def tests(self) -> BreakTests:
+        """What its code asks at breakpoints."""
+        return self.call.tests
+
+    @property
     def state(self) -> State:
         """What it does."""
         if self.has_ended:
@@ -187,7 +199,7 @@ class Step:
     def is_wanted(self) -> bool:
         """Whether it is to call the gate at its next safepoint, though that is open."""
         is_told = self.is_looked_at or self.is_stopping or self.is_rearmed
-        return is_told or self.deadline is not None
+        return is_told or self.keeps_turns or self.deadline is not None
 
     # -- steps inside of steps ------------------------------------------------------------------
 
