@@ -16,11 +16,13 @@ from typing import Any
 
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
+from flowscope.ops.core.flow import Identity
 from flowscope.plan.back_ends import BackEnd
 from flowscope.plan.passes.order import effects
 from flowscope.plan.plan import Device, Plan, Planned, Request, compiled, planned, required
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.rewriting import Edits
+from flowscope.plan.value_locations import ValueLocations
 
 Feeds = frozenset[int]
 
@@ -115,7 +117,8 @@ class Staged:
             v for n in nodes if n in own for v in n.outputs
             if v in fetched or (v in later and not _is_remade(n))
         ])  # fmt: skip
-        program = _by_itself([n for n in nodes if n in own], tuple(inputs), outputs)
+        locations = ValueLocations(self.program)
+        program = _by_itself([n for n in nodes if n in own], tuple(inputs), outputs, locations)
         # whoever hands the fetches out copies them
         made = dataclasses.replace(self.made, program=program)
         given = self.request, made, devices, generator, back_ends
@@ -127,12 +130,30 @@ class Staged:
         return frozenset(v for n in late for v in n.inputs)
 
 
-def _by_itself(nodes: list[Node], takes: tuple[Value, ...], gives: tuple[Value, ...]) -> Program:
-    """Returns the program of a stage: what it takes is fed, what has run is not waited for."""
+def _by_itself(
+    nodes: list[Node],
+    takes: tuple[Value, ...],
+    gives: tuple[Value, ...],
+    locations: ValueLocations,
+) -> Program:
+    """Returns the program of a stage: what it takes is fed, what has run is not waited for.
+
+    A feed lies nowhere. What an earlier stage has made is handed on where it lay: transfers of the
+    program, and what a loop does with it, go by that.
+    """
     feeds = [Value(None, i, v.spec, v.name, v.identity) for i, v in enumerate(takes)]
-    own = set(nodes)
+    own, devices = set(nodes), {n.device for n in nodes}
     edits = Edits()
-    edits.same.update(zip(takes, feeds, strict=True))
+    for value, feed in zip(takes, feeds, strict=True):
+        at = locations.of(value)
+        if value.node is None or at is None or at.in_host or len(devices) < 2:
+            edits.same[value] = feed
+            continue
+        made = Node(Identity(), f"{value.label}/taken", value.node.order, (feed,), [value.spec],
+                    "", value.node.origins, value.node.path)  # fmt: skip
+        made.device, made.reason = at.device, f'belongs to "{value.node.name}"'
+        edits.same[value] = made.outputs[0]
+        nodes = [made, *nodes]
     for node in nodes:
         edits.instead.update((n, ()) for n in node.control if n not in own)
     return edits.applied(Program(tuple(nodes), tuple(feeds), gives))
