@@ -52,6 +52,23 @@ def test_chains_of_any_length_are_written():
     assert len(loads(dumps(planned(y, [x]))[0]).nodes) >= 3000
 
 
+def test_what_many_nodes_share_is_written_once():
+    """Origins of one line, specs and ops without attributes: so large plans travel quickly."""
+    x = y = fs.placeholder(fs.float32, [])
+    for i in range(400):
+        y = (fs.maximum, fs.minimum)[i % 2](y, x)
+    program = planned(y, [x])
+    data, _ = dumps(program)
+    assert len(data) < 100 * len(program.nodes)
+    nodes = loads(data).nodes
+    for shared in (
+        {id(n.origins[0].origin) for n in nodes},
+        {id(n.outputs[0].spec) for n in nodes},
+    ):
+        assert len(shared) == 1
+    assert len({id(n.op) for n in nodes}) == 2
+
+
 def test_functions_of_users_are_numbers_that_the_receiver_binds():
     x = fs.placeholder(fs.float32, [2])
     program = planned(fs.py_func(double, [x], fs.float32), [x])

@@ -18,6 +18,7 @@ from flowscope.plan.apart import Part, compile_apart, takes_turns
 from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
 from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.codegen.variants import PLAIN, Variant
+from flowscope.plan.collector import paused_collector
 from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.program import Node
@@ -56,6 +57,7 @@ class HostedPlan:
     trace = None
     tests = NO_TESTS
 
+    @paused_collector()
     def __init__(self, host: HostOwner, session: HostedSession, shipment: Shipment) -> None:
         self.programs = programs = [p.program for p in shipment.partitions]
         self.nodes = [n for p in programs for n in p.walk()]

@@ -27,6 +27,7 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
 from flowscope.plan.apart import Part, agreed, compile_apart, takes_turns
 from flowscope.plan.back_ends import Function
+from flowscope.plan.collector import paused_collector
 from flowscope.plan.locations import Here
 from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
@@ -85,6 +86,7 @@ class ClusterFunction:
         ships: How often it was sent to the tasks.
     """
 
+    @paused_collector()
     def __init__(
         self,
         session: ClusterSession,

@@ -106,8 +106,22 @@ class OperationRef:
         return None if self._operation is None else self._operation()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        return self.reduced({})
+
+    def reduced(self, origins: dict[tuple[int, ...], RecordedOrigin]) -> tuple[Any, ...]:
+        """Returns what makes it anew.
+
+        Args:
+            origins: The origins that were written down already, by `Origin.key`.
+        """
+        origin = self.origin
+        if not isinstance(origin, RecordedOrigin):
+            found = origins.get(origin.key)
+            if found is None:
+                found = origins[origin.key] = _recorded(origin)
+            origin = found
         facts = (self.id, self.name, self.type, self.block, self.colocation)
-        return OperationRef, (*facts, _recorded(self.origin), self.forward, self.passed_over)
+        return OperationRef, (*facts, origin, self.forward, self.passed_over)
 
     def __repr__(self) -> str:
         return f"<OperationRef {self.id} {self.name} {self.type}>"
@@ -140,8 +154,6 @@ def named(name: str, refs: Iterable[OperationRef]) -> Operation | str:
 
 
 def _recorded(origin: Any) -> RecordedOrigin:
-    if isinstance(origin, RecordedOrigin):
-        return origin
     places = [
         RecordedPlace(p.filename, p.cell, p.line, p.text, str(p), p.function) for p in origin.places
     ]

@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
-from flowscope.graph.op import Op, find_op_class, op_class
+from flowscope.graph.op import Op, Spec, find_op_class, op_class
+from flowscope.plan.collector import paused_collector
+from flowscope.plan.origins import OperationRef, RecordedOrigin
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
@@ -26,8 +28,8 @@ _OURS = ("flowscope.", "numpy", "ml_dtypes")
 def dumps(program: Program) -> tuple[bytes, tuple[Callable[..., Any], ...]]:
     """Returns a program as bytes, and the user's functions in it, by their numbers."""
     out, functions = io.BytesIO(), list[Callable[..., Any]]()
-    pickler = _Pickler(out, functions)
-    pickler.dump(_Writer().program(program))
+    with paused_collector():
+        _Pickler(out, functions).dump(_Writer().program(program))
     return out.getvalue(), tuple(functions)
 
 
@@ -38,7 +40,8 @@ def loads(data: bytes, functions: Sequence[Callable[..., Any]] = ()) -> Program:
         data: The bytes.
         functions: The user's functions by their numbers: what was there, or what stands for it.
     """
-    return _Reader().program(_Unpickler(io.BytesIO(data), functions).load())
+    with paused_collector():
+        return _Reader().program(_Unpickler(io.BytesIO(data), functions).load())
 
 
 class _Pickler(pickle.Pickler):
@@ -48,18 +51,25 @@ class _Pickler(pickle.Pickler):
         super().__init__(out, pickle.HIGHEST_PROTOCOL)
         self._functions = functions
         self._numbers: dict[int, int] = {}
+        #: Origins as they are written: many operations come from one line.
+        self._origins: dict[tuple[int, ...], RecordedOrigin] = {}
 
-    def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
-        """Returns what stands for a type of op or for a function of the user's."""
+    def reducer_override(self, obj: Any) -> Any:
+        """Returns what stands for an operation, a type of op or a function of the user's.
+
+        It is asked of what is no plain data; `persistent_id` would be asked of every number.
+        """
+        if type(obj) is OperationRef:
+            return obj.reduced(self._origins)
         if isinstance(obj, type):
             is_op = issubclass(obj, Op) and find_op_class(obj.__name__) is obj
-            return ("op", obj.__module__, obj.__name__) if is_op else None
+            return (_op_type, (obj.__module__, obj.__name__)) if is_op else NotImplemented
         if not isinstance(obj, FunctionType | MethodType) or obj.__module__.startswith(_OURS):
-            return None
+            return NotImplemented
         if id(obj) not in self._numbers:
             self._numbers[id(obj)] = len(self._functions)
             self._functions.append(obj)
-        return "function", self._numbers[id(obj)]
+        return _user_function, (self._numbers[id(obj)],)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -67,12 +77,22 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(source)
         self._functions = functions
 
-    def persistent_load(self, pid: Any) -> Any:
-        """Returns a type of op, or what the receiver has bound to a function's number."""
-        if pid[0] == "function":
-            return self._functions[pid[1]]
-        importlib.import_module(pid[1])  # families of ops are loaded when first used
-        return op_class(pid[2])
+    def find_class(self, module: str, name: str) -> Any:
+        """Returns a global; for a function's number what the receiver has bound to it."""
+        if (module, name) == (__name__, _user_function.__name__):
+            return self._functions.__getitem__
+        return super().find_class(module, name)
+
+
+def _op_type(module: str, name: str) -> type[Op]:
+    """Returns a type of op."""
+    importlib.import_module(module)  # families of ops are loaded when first used
+    return op_class(name)
+
+
+def _user_function(number: int) -> Callable[..., Any]:
+    """Stands for the function of the user's that has this number; see `_Unpickler`."""
+    raise NotImplementedError
 
 
 class _Writer:
@@ -81,6 +101,9 @@ class _Writer:
     def __init__(self) -> None:
         self._values: dict[Value, int] = {}
         self._nodes: dict[Node, int] = {}
+        #: What many nodes have in common is written once.
+        self._specs: dict[tuple[Any, Any], Spec] = {}
+        self._ops: dict[type[Op], Op] = {}
 
     def program(self, program: Program) -> Any:
         """Returns the rows of a whole program."""
@@ -104,15 +127,26 @@ class _Writer:
         return feeds, nodes, self._numbers(program.fetches), targets, program.notes
 
     def _row(self, node: Node) -> Any:
-        facts = (node.op, node.name, node.order, node.requested, node.origins, node.path)
+        op = self._op(node.op)
+        facts = (op, node.name, node.order, node.requested, node.origins, node.path)
         placed = (node.device, node.reason, node.group)
         edges = self._numbers(node.inputs), [self._nodes[n] for n in node.control]
-        specs = [v.spec for v in node.outputs]
+        specs = [self._spec(v.spec) for v in node.outputs]
         blocks = [self._rows(b) for b in node.blocks]
         return _KINDS.index(type(node)), facts, placed, specs, edges, blocks
 
     def _numbers(self, values: Sequence[Value]) -> list[int]:
         return [self._values[v] for v in values]
+
+    def _op(self, op: Op) -> Op:
+        """Returns an op without attributes for all nodes of its type."""
+        return op if op.__dict__ else self._ops.setdefault(type(op), op)
+
+    def _spec(self, spec: Spec) -> Spec:
+        """Returns one spec for all that are alike and know nothing more of their values."""
+        if spec.constant is None and spec.dims is None and spec.variable is None:
+            return self._specs.setdefault((spec.dtype, spec.shape), spec)
+        return spec
 
 
 class _Reader:
