@@ -53,6 +53,7 @@ ALLOWED = {
     "control.blocks.differentiator": REGISTRY,
     "control.loop.loop_gradients": REGISTRY,
     "cluster.transport.switch_interval.ShortSwitches._lock": INTERPRETER,
+    "graph.current_step.preparations_of_threads": "what a thread prepares for a step of its own",
     "graph.current_step.steps_of_threads": "a thread works for one step, of whichever engine",
     "graph.current_step._thread_owners": "in a forked process the threads of all engines are gone",
     "graph.default._Base.graph": "the default graph below all threads' stacks, as in TensorFlow",

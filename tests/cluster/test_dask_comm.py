@@ -18,7 +18,7 @@ import pytest
 from dask_ports import DaskPorts, dask_ports
 from local_clusters import wait_until
 from own_threads import own_threads
-from process_channels import RECEIVER, SENDER, FreeGate, by_device, until
+from process_channels import RECEIVER, SENDER, by_device, soon, until
 
 import flowscope as fs
 from flowscope.cluster.dask_comm import _WINDOW_BYTES, DaskStreams, _Stream, relay
@@ -69,7 +69,7 @@ def test_dasks_port_is_taken_where_no_socket_reaches(
     one.connect(RECEIVER, nobody(), 1, instead=instead)
     assert not is_direct(one, RECEIVER) and not is_direct(other, SENDER)
     big = np.arange(3_000_000)
-    header, values = one.start_run(RECEIVER, {"n": 1}, [big, np.float32(2)]).wait(FreeGate())
+    header, values = one.start_run(RECEIVER, {"n": 1}, [big, np.float32(2)]).wait(until=soon())
     assert header == {"n": 1} and values[1] == 2
     np.testing.assert_array_equal(values[0], big)
 
@@ -93,7 +93,7 @@ def test_processes_are_reached_by_what_dask_speaks(
     one, other = ends
     one.dial = ports.streams.dial
     one.connect(RECEIVER, ports.lead_to(other, protocol), 1)
-    assert one.start_run(RECEIVER, {"n": 1}, []).wait(FreeGate())[0] == {"n": 1}
+    assert one.start_run(RECEIVER, {"n": 1}, []).wait(until=soon())[0] == {"n": 1}
 
 
 def test_a_worker_behind_the_scheduler_is_reached_through_it(
@@ -111,7 +111,7 @@ def test_a_worker_behind_the_scheduler_is_reached_through_it(
     one.dial = streams.dial
     one.connect(RECEIVER, hidden, 1, timeout_s=2)
     values = [np.arange(1_000_000)]
-    got = one.start_run(RECEIVER, {}, values).wait(FreeGate())[1]
+    got = one.start_run(RECEIVER, {}, values).wait(until=soon())[1]
     np.testing.assert_array_equal(got[0], values[0])
     with pytest.raises(UnavailableError, match="cannot be reached"):
         one.connect(TASKS[2], "tcp://127.0.0.1:3", 1, timeout_s=0.1)
@@ -144,7 +144,7 @@ def test_nothing_is_left_of_connections_that_have_ended(
     address = ports.lead_to(other)
     for _ in range(5):
         one.connect(RECEIVER, address, 1)
-        one.start_run(RECEIVER, {}, [np.zeros(100_000)]).wait(FreeGate())
+        one.start_run(RECEIVER, {}, [np.zeros(100_000)]).wait(until=soon())
         one.disconnect(RECEIVER)
         until(lambda: not other.is_connected(SENDER))
     ports.streams.close()
@@ -308,7 +308,7 @@ def test_strangers_at_dasks_port_change_nothing(
                 pass
     assert done == []
     one.connect(RECEIVER, address, 1)
-    assert one.start_run(RECEIVER, {"n": 1}, []).wait(FreeGate())[0] == {"n": 1}
+    assert one.start_run(RECEIVER, {"n": 1}, []).wait(until=soon())[0] == {"n": 1}
 
 
 def task(dask_address: str) -> Task:

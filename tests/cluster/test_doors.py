@@ -7,12 +7,13 @@ import threading
 import time
 
 import pytest
+from carried_words import carry
 from local_clusters import wait_until
 from own_threads import own_threads
 
 from flowscope.cluster.transport.doors import DoorLimits, Doors
 from flowscope.cluster.transport.endpoint import Endpoint
-from flowscope.cluster.transport.handshake import Hello, carry, introduce, meet
+from flowscope.cluster.transport.handshake import Hello, introduce, meet
 from flowscope.errors import DataLossError, UnauthenticatedError, UnavailableError
 
 A, B = (f"/job:worker/replica:0/task:{i}" for i in range(2))

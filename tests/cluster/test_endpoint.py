@@ -3,12 +3,13 @@
 import gc
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 from local_clusters import wait_until
 from own_threads import own_threads
-from process_channels import FreeGate
+from process_channels import FreeGate, soon
 
 from flowscope.cluster.transport.channel import KeyTable, StepId
 from flowscope.cluster.transport.endpoint import Endpoint
@@ -143,7 +144,7 @@ def assert_same(got, sent):
 def test_a_run_brings_arrays_there_and_back(pair):
     a, b = pair
     b.on_run = lambda peer, header, values: ({"peer": peer, **header}, values)
-    header, values = a.start_run(B, {"n": 7}, VALUES).wait(FreeGate())
+    header, values = a.start_run(B, {"n": 7}, VALUES).wait(until=soon())
     assert header == {"peer": A, "n": 7}
     for got, sent in zip(values, VALUES, strict=True):
         assert_same(got, sent)
@@ -155,7 +156,7 @@ def test_bfloat16_travels_too(pair):
     a, b = pair
     b.on_run = lambda peer, header, values: ({}, values)
     sent = [np.ones(3, ml_dtypes.bfloat16), ml_dtypes.bfloat16(2), np.ones(2, ml_dtypes.int4)]
-    for got, one in zip(a.start_run(B, {}, sent).wait(FreeGate())[1], sent, strict=True):
+    for got, one in zip(a.start_run(B, {}, sent).wait(until=soon())[1], sent, strict=True):
         assert_same(got, one)
 
 
@@ -169,7 +170,7 @@ def test_several_runs_are_under_way_at_one_peer(pair):
 
     b.on_run = run
     runs = [a.start_run(B, {"n": n}, []) for n in range(4)]
-    assert [r.wait(FreeGate())[0]["n"] for r in runs] == [0, 1, 2, 3]
+    assert [r.wait(until=soon())[0]["n"] for r in runs] == [0, 1, 2, 3]
 
 
 def test_run_connections_are_used_again(pair):
@@ -182,7 +183,7 @@ def test_run_connections_are_used_again(pair):
 
     b.on_run = run
     for n in range(20):
-        assert a.start_run(B, {"n": n}, []).wait(FreeGate())[0] == {"n": n}
+        assert a.start_run(B, {"n": n}, []).wait(until=soon())[0] == {"n": n}
     assert len(threads) == 1
 
 
@@ -191,10 +192,10 @@ def test_the_first_of_several_answers_is_seen_while_others_run(pair):
     go_on = threading.Event()
     b.on_run = lambda peer, header, values: (header["n"] or go_on.wait(10)) and (header, [])
     runs = [a.start_run(B, {"n": n}, []) for n in range(2)]
-    assert a.first_done(runs, FreeGate()) is runs[1]
-    assert not runs[0].is_done and runs[1].result()[0] == {"n": 1}
+    assert a.first_done(runs, until=soon()) is runs[1]
+    assert not runs[0].is_done and runs[1].answer()[0] == {"n": 1}
     go_on.set()
-    assert runs[0].wait(FreeGate())[0] == {"n": 0}
+    assert runs[0].wait(until=soon())[0] == {"n": 0}
 
 
 def test_a_connection_that_closes_does_not_hide_other_answers(pair):
@@ -203,7 +204,7 @@ def test_a_connection_that_closes_does_not_hide_other_answers(pair):
     b.on_run = lambda peer, header, values: (header["n"] or go_on.wait(10)) and (header, [])
     runs = [a.start_run(B, {"n": n}, []) for n in range(2)]
     runs[0]._carrier.connection._socket.close()  # as where its peer is lost at this moment
-    assert a.first_done(runs, FreeGate()) is runs[1]
+    assert a.first_done(runs, until=soon()) is runs[1]
     go_on.set()
 
 
@@ -228,7 +229,7 @@ def test_a_peer_that_goes_ends_runs_and_is_told_once(pair):
     assert running.wait(5)
     b._peers[A].close()  # as if the process had been killed: no goodbye
     with pytest.raises(UnavailableError, match="task:1 is lost"):
-        pending.wait(FreeGate())
+        pending.wait(until=soon())
     assert told.wait(5) and lost == [B]
     assert not a.is_connected(B)
     go_on.set()
@@ -238,9 +239,9 @@ def test_a_goodbye_is_no_loss(pair):
     a, b = pair
     lost = []
     a.on_lost = lambda peer, incarnation, error: lost.append(peer)
-    gone = a._peers[B].gone
+    peer = a._peers[B]
     b.close()
-    assert gone.wait(10)
+    wait_until(lambda: peer.has_gone)
     a.close()
     assert not a.is_connected(B) and lost == []
 
@@ -250,7 +251,7 @@ def test_nothing_is_left_of_closed_endpoints(endpoints):
     a, b = endpoints(A), endpoints(B)
     a.connect(B, b.address, 1)
     b.on_run = lambda peer, header, values: (header, values)
-    a.start_run(B, {}, VALUES).wait(FreeGate())
+    a.start_run(B, {}, VALUES).wait(until=soon())
     a.close()
     b.close()
     assert own_threads() == before
@@ -290,7 +291,7 @@ def test_what_goes_there_and_back_is_counted(pair):
     a, b = pair
     b.on_run = lambda peer, header, values: (header, [])
     for _ in range(3):
-        a.start_run(B, {"n": 1}, [np.zeros(50_000)]).wait(FreeGate())
+        a.start_run(B, {"n": 1}, [np.zeros(50_000)]).wait(until=soon())
     found = a.counters()[B]
     assert found.runs == 3 and b.counters()[A].runs == 0
     assert found.sent_bytes > 3 * 400_000 > found.received_bytes > 0
@@ -329,8 +330,8 @@ def test_a_run_that_is_given_up_leaves_others_alone(pair):
     given_up.abandon()
     assert given_up.is_done
     with pytest.raises(UnavailableError, match="nobody waits for the answer"):
-        given_up.result()
-    assert a.start_run(B, {"n": 2}, []).wait(FreeGate())[0] == {"n": 2}
+        given_up.answer()
+    assert a.start_run(B, {"n": 2}, []).wait(until=soon())[0] == {"n": 2}
     go_on.set()
 
 
@@ -339,9 +340,9 @@ def test_a_run_may_be_waited_for_without_a_gate(pair):
     go_on = threading.Event()
     b.on_run = lambda peer, header, values: go_on.wait(10) and (header, [])
     run = a.start_run(B, {}, [])
-    assert a.first_done([run], timeout_s=0.01) is None
+    assert a.first_done([run], until=time.monotonic() + 0.01) is None
     go_on.set()
-    assert a.first_done([run], timeout_s=10) is run
+    assert a.first_done([run], until=soon()) is run
 
 
 def test_a_life_that_begins_again_replaces_the_one_before(endpoints):

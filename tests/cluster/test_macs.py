@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
-from process_channels import RECEIVER, SENDER, FreeGate, by_device
+from process_channels import RECEIVER, SENDER, FreeGate, by_device, soon
 
 from flowscope.cluster.transport import poly1305
 from flowscope.cluster.transport.channel import StepId
@@ -220,9 +220,9 @@ def test_a_changed_byte_on_any_connection_ends_the_step_like_a_cut(purpose, is_t
                         one.call(RECEIVER, {"n": 2}, 5)
                 there.send(big + 1 if purpose == "bulk" else np.float32(2))
                 channel.flush()
-                pending.wait(FreeGate())
+                pending.wait(until=soon())
                 if purpose == "run" and is_there:  # its request had come before
-                    one.start_run(RECEIVER, {}, []).wait(FreeGate())
+                    one.start_run(RECEIVER, {}, []).wait(until=soon())
                 answers.receive(FreeGate())
 
             with pytest.raises(UnavailableError, match="is lost|is not connected"):

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from process_channels import RECEIVER, SENDER, FreeGate, by_device, until
+from process_channels import RECEIVER, SENDER, FreeGate, by_device, soon, until
 from tls_files import CERT, KEY
 
 from flowscope.cluster.transport.channel import StepId
@@ -55,7 +55,7 @@ def test_sealed_connections_carry_all_that_plain_ones_do(sealed):
     other.on_run = lambda peer, header, values: (header, values)
     big = np.arange(3_000_000)
     for _ in range(3):
-        header, values = one.start_run(RECEIVER, {"n": 2}, [big, np.float32(1)]).wait(FreeGate())
+        header, values = one.start_run(RECEIVER, {"n": 2}, [big, np.float32(1)]).wait(until=soon())
         assert header == {"n": 2} and values[1] == 1
         np.testing.assert_array_equal(values[0], big)
     sender, receiver = (e.open_step(StepId(1, 1), TABLE) for e in sealed)
@@ -194,7 +194,7 @@ def test_a_stopped_process_holds_nobody_up_and_goes_on_when_it_wakes(child):
     os.kill(process.pid, signal.SIGCONT)
     box.send(np.int64(-1))
     one.close_step(StepId(1, 1))
-    assert run.wait(FreeGate())[0] == {"count": 100_000}
+    assert run.wait(until=soon())[0] == {"count": 100_000}
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_a_killed_process_fails_at_once_whoever_waits_for_it(child):
     process.kill()
     began = time.monotonic()
     with pytest.raises(UnavailableError, match="task:1 is lost"):
-        run.wait(FreeGate())
+        run.wait(until=soon())
     assert lost.wait(5) and time.monotonic() - began < 1
     until(lambda: channel.error is not None)
     with pytest.raises(UnavailableError, match="task:1 is lost"):

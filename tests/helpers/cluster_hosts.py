@@ -116,6 +116,7 @@ class Cluster:
     def lost(self, task: str, incarnation: int, error: Exception) -> None:
         for session in list(self.sessions):
             session.lost(task, error)
+            session.forget_plans(task)
 
 
 def worker(number: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +21,18 @@ class FreeGate:
         self.raised = False
         self._changed = threading.Condition()
 
-    def wait(self, is_done: Callable[[], bool], here: Any = None) -> None:
+    def wait(self, is_done: Callable[[], bool], here: Any = None, until: float = math.inf) -> None:
         with self._changed:
             assert self._changed.wait_for(is_done, 10)
 
     def wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+def soon() -> float:
+    """Returns when something is to have happened at the latest, by the monotonic clock."""
+    return time.monotonic() + 10.0
 
 
 SENDER, RECEIVER = (f"/job:worker/replica:0/task:{i}" for i in range(2))

@@ -15,12 +15,17 @@ from flowscope.errors import (
 )
 from flowscope.runtime.engine import current
 from flowscope.runtime.remote import cluster_connectors
+from flowscope.runtime.waiting import pause
 
 if TYPE_CHECKING:
     from flowscope.cluster.membership import Cluster
     from flowscope.cluster.tasks import Transport
     from flowscope.runtime.config import ConfigProto
 
+#: So long a scheduler and its workers may take to answer, where nobody says otherwise.
+CONNECT_S = 30.0
+#: Even at the end of its time a server is given so long.
+_LEAST_S = 1.0
 #: So long after a server has not answered it is asked again.
 _AGAIN_S = 0.1
 
@@ -31,6 +36,7 @@ def connect(
     jobs: Mapping[str, Sequence[Any]] | None = None,
     config: ConfigProto | None = None,
     transport: Transport | None = None,
+    timeout_s: float = CONNECT_S,
 ) -> Cluster:
     """Connects with a Dask cluster, whose workers then are tasks that sessions can run on.
 
@@ -53,12 +59,13 @@ def connect(
             connections over the ports of Dask's workers, which are slower. By default "dask" where
             Dask speaks UCX, else "sockets", and "dask" to workers that these do not reach. A worker
             whose port cannot be reached either is reached through the scheduler.
+        timeout_s: How long it may take until the scheduler and its workers have answered.
 
     Raises:
         UnimplementedError: if Dask (`distributed`) is not installed.
         DTypeError: if these are no arguments of these kinds.
-        UnavailableError: if the cluster cannot be reached.
-        InvalidArgumentError: if there is no such transport.
+        UnavailableError: if the cluster cannot be reached, or does not answer in time.
+        InvalidArgumentError: if there is no such transport, or the time is not positive.
         FailedPreconditionError: if workers or the scheduler have no flowscope, or another version,
             if workers are other tasks already than `jobs` says, or if this process is connected
             with the cluster by another transport.
@@ -66,10 +73,13 @@ def connect(
     need_dask()
     if transport not in (None, "sockets", "dask"):
         raise InvalidArgumentError(f'expected "sockets" or "dask" as transport, got {transport!r}')
+    if not isinstance(timeout_s, int | float) or not timeout_s > 0:
+        raise InvalidArgumentError(f"expected timeout_s above 0, in seconds, got {timeout_s!r}")
     from flowscope.cluster.dask_client import DaskClient  # Dask takes a while to load
     from flowscope.cluster.membership import Cluster
 
-    dask = DaskClient.of(client_or_address)
+    until = time.monotonic() + timeout_s
+    dask = DaskClient.of(client_or_address, until)
     found = current().clusters.get(dask.address)
     if isinstance(found, Cluster) and found.dask.scheduler_id != dask.scheduler_id:
         found.close()  # of an earlier life of the scheduler, which no worker knows any more
@@ -81,10 +91,10 @@ def connect(
                 f"expected transport={found.transport!r}, by which this process is connected with "
                 f"{found.target} already, got {transport!r}: close() that cluster before"
             )
-        found.dask.attach(jobs, config)
+        found.dask.attach(jobs, config, until=until)
         return found
     try:
-        return Cluster(dask, jobs, config, transport)
+        return Cluster(dask, jobs, config, transport, until)
     except BaseException:
         dask.close()
         raise
@@ -114,13 +124,14 @@ def connect_server(target: str, timeout_s: float) -> Cluster:
         try:
             from flowscope.cluster.dask_client import scheduler_of  # Dask takes a while to load
 
-            return connect(scheduler_of(known or target.partition("://")[2]))
+            scheduler = scheduler_of(known or target.partition("://")[2])
+            return connect(scheduler, timeout_s=max(end - time.monotonic(), _LEAST_S))
         except (UnavailableError, OSError) as e:  # it may go while this process connects
             if time.monotonic() + _AGAIN_S > end:
                 raise UnavailableError(
                     f"the cluster of {target} cannot be reached after {timeout_s:g} s: {e}"
                 ) from e
-            time.sleep(_AGAIN_S)
+            pause(_AGAIN_S)
 
 
 cluster_connectors["grpc"] = connect_server

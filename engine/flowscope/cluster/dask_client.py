@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import pkgutil
 import secrets
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import distributed
@@ -22,17 +25,22 @@ from flowscope.cluster.tasks import check_jobs
 from flowscope.errors import (
     DTypeError,
     FailedPreconditionError,
-    OpError,
     UnavailableError,
 )
 from flowscope.runtime.config import ClusterDef, ConfigProto
+from flowscope.runtime.waiting import called_aside
 
 #: The topic of our events in Dask's log, and the name of the plugins (`registry.NAME`).
 _TOPIC = "flowscope"
 _VERSION = "flowscope:__version__"
 _SECRET_BYTES = 32
-#: So long a scheduler or a worker has to say who it is.
+#: So long a scheduler or a worker has to say who it is; it takes so many of these at most.
 _ASK_S = 1.0
+_MOST_ASKS = 5
+#: So long the end of a client may take.
+_CLOSE_S = 2.0
+#: The name of threads on which Dask is asked.
+_THREAD = "flowscope asks Dask"
 _INSTALL = (
     "install flowscope in the environment of the scheduler and of all workers (pip install "
     '"flowscope[cluster]"), or restart the cluster after that'
@@ -45,13 +53,14 @@ class DaskClient:
     Args:
         client: The client.
         is_own: Whether it was made here, and is to be closed.
+        until: When the scheduler is to have answered, by the monotonic clock.
     """
 
-    def __init__(self, client: Any, is_own: bool) -> None:
+    def __init__(self, client: Any, is_own: bool, until: float) -> None:
         self._client = client
         self._is_own = is_own
         # A scheduler that has gone is not asked: what it was is told with the errors of that.
-        told = client.scheduler_info(n_workers=0)
+        told = self._in_time(until, partial(client.scheduler_info, n_workers=0))
         self._scheduler_id = str(told["id"])
         has_dashboard = "dashboard" in told.get("services", {})
         self._dashboard_link = str(client.dashboard_link) if has_dashboard else ""
@@ -59,14 +68,19 @@ class DaskClient:
         self._streams: DaskStreams | None = None
 
     @staticmethod
-    def of(given: Any) -> DaskClient:
-        """Returns the one that `fs.cluster.connect` was given; see there for errors."""
+    def of(given: Any, until: float) -> DaskClient:
+        """Returns the one that `fs.cluster.connect` was given; see there for errors.
+
+        Args:
+            given: As there.
+            until: When the scheduler is to have answered, by the monotonic clock.
+        """
         if isinstance(given, distributed.Client):
             client, is_own = given, False
         elif given is None:
             client, is_own = _default_client(), False
         elif isinstance(given, str) or hasattr(given, "scheduler_address"):
-            client, is_own = _new_client(given), True
+            client, is_own = _new_client(given, until), True
         else:
             raise DTypeError(
                 "expected a distributed.Client, a Dask cluster, the address of a scheduler or "
@@ -77,7 +91,12 @@ class DaskClient:
                 "expected a client that is not asynchronous: fs.Session waits for its steps; make "
                 "a second one with distributed.Client(address)"
             )
-        return DaskClient(client, is_own)
+        try:
+            return DaskClient(client, is_own, until)
+        except BaseException:
+            if is_own:
+                _close(client)
+            raise
 
     @property
     def scheduler_id(self) -> str:
@@ -99,12 +118,17 @@ class DaskClient:
         jobs: Mapping[str, Sequence[Any]] | None,
         config: ConfigProto | None,
         on_event: Callable[[dict[str, Any]], None] | None = None,
+        until: float = math.inf,
     ) -> Attached:
         """Makes workers hosts that are none yet; returns what is known of them.
 
         Args:
             jobs, config: See `fs.cluster.connect`.
             on_event: Is told who comes and goes, on a thread of Dask's.
+            until: When that is to be done, by the monotonic clock.
+
+        Raises:
+            UnavailableError: if the scheduler, or a worker, does not answer in time.
         """
         from flowscope.cluster.plugin import HostPlugin, is_sealed, tls_contexts
         from flowscope.cluster.registry import NAME, Registry
@@ -113,21 +137,22 @@ class DaskClient:
             raise DTypeError(f"expected a ConfigProto as config, got {config!r}")
         found = check_jobs(jobs)
         version = flowscope.__version__
-        self._check_versions(version)
         client = self._client
+        self._check_versions(version, until)
         registry = Registry(version, secrets.token_bytes(_SECRET_BYTES), found)
-        client.register_plugin(registry, NAME)
+        self._in_time(until, partial(client.register_plugin, registry, NAME))
         if on_event is not None:
             self._events = on_event
             client.subscribe_topic(NAME, lambda event: on_event(event[1]))
-        told = self._ask("flowscope_attach", version=version, jobs=found)
+        told = self._ask(until, "flowscope_attach", version=version, jobs=found)
         try:
             if not told["expected"]:
-                client.register_plugin(HostPlugin(version, config or ConfigProto()), NAME)
-        except OpError:
-            client.unregister_worker_plugin(NAME)
+                plugin = HostPlugin(version, config or ConfigProto())
+                self._in_time(until, partial(client.register_plugin, plugin, NAME))
+        except FailedPreconditionError:
+            self._in_time(until, partial(client.unregister_worker_plugin, NAME))
             raise
-        told = self._ask("flowscope_attach", version=version, jobs=found)
+        told = self._ask(until, "flowscope_attach", version=version, jobs=found)
         sealed = is_sealed(self.address)
         tls = tls_contexts(client.security, "client") if sealed else None
         if self._streams is None:
@@ -180,29 +205,51 @@ class DaskClient:
     def close(self) -> None:
         """Lets go of the client, and closes it where it was made here."""
         if self._events is not None and self._client.status == "running":
-            self._client.unsubscribe_topic(_TOPIC)
+            with suppress(UnavailableError):  # it hangs
+                until = time.monotonic() + _CLOSE_S
+                self._in_time(until, partial(self._client.unsubscribe_topic, _TOPIC))
         if self._streams is not None:
             self._streams.close()
         if self._is_own:
-            self._client.close()
+            _close(self._client)
 
     def _beside(self, worker: str) -> list[str]:
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         host = workers.get(worker, {}).get("host")
         return [a for a, facts in workers.items() if a != worker and facts["host"] == host]
 
-    def _ask(self, handler: str, **arguments: Any) -> Any:
-        return self._client.sync(getattr(self._client.scheduler, handler), **arguments)
+    def _ask(self, until: float, handler: str, **arguments: Any) -> Any:
+        ask = getattr(self._client.scheduler, handler)
+        return self._in_time(until, partial(self._client.sync, ask, **arguments))
 
-    def _check_versions(self, version: str) -> None:
+    def _in_time(self, until: float, function: Callable[[], Any]) -> Any:
+        """Returns what a function of Dask's returns, which may wait for ever by itself.
+
+        Raises:
+            UnavailableError: if that is not there in time.
+        """
+        begun, address = time.monotonic(), self.address
+        what = f"for the scheduler at {address}"
+        try:
+            return called_aside(function, what=what, until=until, name=_THREAD)
+        except TimeoutError as e:
+            waited = f"{max(0.0, until - begun):.1f} s"
+            raise UnavailableError(
+                f"the scheduler at {address}, or a worker that it asks, has not answered within "
+                f"{waited}: it is stopped, or cannot be reached"
+            ) from e
+
+    def _check_versions(self, version: str, until: float) -> None:
         """Raises if the scheduler or a worker has no flowscope, or another version.
 
         `resolve_name` is a function of Python's own, so that it reaches those that have none.
         """
         client = self._client
         try:
-            found = {"the scheduler": client.run_on_scheduler(pkgutil.resolve_name, _VERSION)}
-            workers = client.run(pkgutil.resolve_name, _VERSION, on_error="return")
+            ask = partial(client.run_on_scheduler, pkgutil.resolve_name, _VERSION)
+            found = {"the scheduler": self._in_time(until, ask)}
+            ask = partial(client.run, pkgutil.resolve_name, _VERSION, on_error="return")
+            workers = self._in_time(until, ask)
         except (ModuleNotFoundError, AttributeError) as e:
             raise FailedPreconditionError(f"the scheduler has no flowscope: {_INSTALL}") from e
         except OSError as e:
@@ -251,12 +298,12 @@ def scheduler_of(address: str) -> str:
         await ask(scheduler)
         return scheduler
 
-    with ThreadPoolExecutor(1) as threads:  # an event loop may run on this one: a notebook's
-        try:
-            return threads.submit(asyncio.run, ask_both()).result()
-        except (OSError, TimeoutError, CommClosedError) as e:
-            how = "without TLS, as Dask's configuration says" if security is None else "with TLS"
-            raise UnavailableError(f"no task of a cluster answers at {address} {how}: {e}") from e
+    what, until = f"for the task at {address}", time.monotonic() + _MOST_ASKS * _ASK_S
+    try:  # aside: an event loop may run on this thread, a notebook's
+        return called_aside(lambda: asyncio.run(ask_both()), what=what, until=until, name=_THREAD)
+    except (OSError, TimeoutError, CommClosedError) as e:
+        how = "without TLS, as Dask's configuration says" if security is None else "with TLS"
+        raise UnavailableError(f"no task of a cluster answers at {address} {how}: {e}") from e
 
 
 def _default_client() -> Any:
@@ -269,11 +316,34 @@ def _default_client() -> Any:
         ) from None
 
 
-def _new_client(given: Any) -> Any:
+def _new_client(given: Any, until: float) -> Any:
+    timeout_s = max(0.1, until - time.monotonic())
+    is_late = threading.Event()
+
+    def make() -> Any:
+        kind: Any = distributed.Client  # it has no annotations
+        client = kind(given, set_as_default=False, timeout=timeout_s)
+        if is_late.is_set():  # nobody wants it any more
+            client.close()
+        return client
+
     try:
-        return distributed.Client(given, set_as_default=False)  # type: ignore[no-untyped-call]
-    except OSError as e:
-        raise UnavailableError(f"no Dask scheduler can be reached at {given!r}: {e}") from e
+        what = f"for the scheduler at {given!r}"
+        return called_aside(make, what=what, until=until, name=_THREAD)
+    except OSError as e:  # a TimeoutError is one, too
+        raise UnavailableError(
+            f"no Dask scheduler can be reached at {given!r} within {timeout_s:.1f} s: {e}"
+        ) from e
+    finally:
+        is_late.set()
+
+
+def _close(client: Any) -> None:
+    """Closes a client; one whose scheduler hangs is left alone."""
+    until = time.monotonic() + 2 * _CLOSE_S
+    with suppress(TimeoutError):
+        close = partial(client.close, timeout=_CLOSE_S)
+        called_aside(close, what="for the end of a client", until=until, name=_THREAD)
 
 
 __all__ = ["DaskClient", "scheduler_of"]

@@ -14,11 +14,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
 from distributed.comm.core import connect
 from distributed.core import Status
+
+from flowscope.runtime.waiting import result_of
 
 #: The handlers of workers that take a connection, and of the scheduler that leads one to a worker.
 STREAM = "flowscope_stream"
@@ -66,8 +69,9 @@ class DaskStreams:
         made: list[socket.socket] = []
         dialing = asyncio.run_coroutine_threadsafe(self._dial(address, timeout_s, made), self._loop)
         try:
-            dialing.result(2 * timeout_s + _GOODBYE_S)
-        except TimeoutError:
+            until = time.monotonic() + 2 * timeout_s + _GOODBYE_S
+            result_of(dialing, what=f"for a connection with {address}", until=until)
+        except BaseException:
             dialing.cancel()
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the task with it
                 self._loop.call_soon_threadsafe(_close, made)  # it may have come in this moment
@@ -92,7 +96,8 @@ class DaskStreams:
         if self._running and self._loop.is_running():
             waiting = asyncio.run_coroutine_threadsafe(self._all_ended(), self._loop)
             with contextlib.suppress(TimeoutError):
-                waiting.result(2 * _GOODBYE_S)
+                until = time.monotonic() + 2 * _GOODBYE_S
+                result_of(waiting, what="for goodbyes", until=until, owned_by=None)
 
     async def _all_ended(self) -> None:
         if self._running:

@@ -13,6 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.errors import OpError, UnavailableError
+from flowscope.runtime.rendezvous import Waiter
+from flowscope.runtime.waiting import ENDS_S, join, wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.membership import Cluster
@@ -46,7 +48,8 @@ class Heartbeat:
         self._heard: dict[str, float] = {}
         self._states: dict[str, tuple[Health, str]] = {}
         self._asking: set[str] = set()
-        self._closed = threading.Event()
+        self._is_closed = False
+        self._waiter = Waiter()
         self._thread = threading.Thread(target=self._beat, name="cluster heartbeat", daemon=True)
         cluster.handlers["pong"] = self._pong
 
@@ -56,9 +59,9 @@ class Heartbeat:
 
     def close(self) -> None:
         """Ends the thread."""
-        self._closed.set()
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        self._is_closed = True
+        self._waiter.wake()
+        join(self._thread, ENDS_S)
 
     def health(self, task: str) -> tuple[Health, str]:
         """Returns how a task is, and why it is not well."""
@@ -78,7 +81,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         last = time.monotonic()
-        while not self._closed.wait(PING_S):
+        while not self._is_to_end():
             now = time.monotonic()
             if now - last > SILENCE_S / 2:  # this process was held up: the others may be well
                 self._heard = dict.fromkeys(self._heard, now)
@@ -91,6 +94,17 @@ class Heartbeat:
                 self._cluster.endpoint.look_at(task.name)
                 if now - self._heard.setdefault(task.name, now) > SILENCE_S:
                     self._ask(task)
+
+    def _is_to_end(self) -> bool:
+        """Waits until the next beat is due; returns whether there is to be none."""
+        return wait_for(
+            lambda: self._is_closed,
+            self._waiter,
+            what="for the next beat",
+            until=time.monotonic() + PING_S,
+            owned_by=None,
+            look_s=PING_S,
+        )
 
     def _ask(self, task: Task) -> None:
         if task.name not in self._asking:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -117,14 +118,18 @@ class Host:
         """Tells clients that it goes, and ends its connections and threads."""
         self._watch.close()
         connected = [p for p in self.endpoint.counters() if p.startswith(CLIENT_PREFIX)]
+        message = {
+            "kind": "host.leaving",
+            "incarnation": self.endpoint.incarnation,
+            "reason": reason,
+        }
+        asked, until = [], time.monotonic() + _GOODBYE_S
         for client in {*self._clients, *connected}:  # some have said nothing yet
-            with contextlib.suppress(OpError):  # it is gone, too, or hangs
-                message = {
-                    "kind": "host.leaving",
-                    "incarnation": self.endpoint.incarnation,
-                    "reason": reason,
-                }
-                self.endpoint.call(client, message, _GOODBYE_S)
+            with contextlib.suppress(OpError):  # it is gone, too
+                asked.append(self.endpoint.ask(client, message))
+        for question in asked:
+            with contextlib.suppress(OpError):  # it is gone meanwhile, or hangs
+                question.result(until, owned_by=None)
         self.endpoint.close()
         self._own.drop_all()
 

@@ -23,6 +23,7 @@ from flowscope.cluster.links import link_runs
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import loads
 from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.peers import Way
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.host_values import on_host
 from flowscope.runtime.gate import Gate
@@ -175,11 +176,10 @@ class HostedSteps:
         """Takes a plan: connects with the peers that it meets, and makes the code."""
         session = self.session(peer, header["session"])
         shipment = loads(values[0].tobytes())
-        for other in shipment.peers:
-            if self._host.name < other.name:
-                self._host.endpoint.connect(
-                    other.name, other.address, other.incarnation, instead=other.instead
-                )
+        met = [o for o in shipment.peers if self._host.name < o.name]
+        ways = [Way(o.name, o.address, o.incarnation, o.instead) for o in met]
+        for error in self._host.endpoint.connect_all(ways).values():
+            raise error
         session.plans[header["plan"]] = HostedPlan(self._host, session, shipment)
         return {}, []
 

@@ -19,6 +19,7 @@ from flowscope.runtime.part_trace import PartRecorder, packed
 from flowscope.runtime.rendezvous import Rendezvous, Waiter
 from flowscope.runtime.split import SplitStep
 from flowscope.runtime.step import Step
+from flowscope.runtime.waiting import wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.hosted import HostedSession
@@ -101,7 +102,10 @@ class HostedStep:
             return {}
         end = time.monotonic() + AGREES_S
         self.say_rest()
-        self._is_agreed.wait_on(lambda: self._agreed is not None or time.monotonic() > end)
+        wait_for(
+            lambda: self._agreed is not None, self._is_agreed, what="for what has ended elsewhere",
+            until=end, owned_by=None,
+        )  # fmt: skip
         return self._agreed or {}
 
     def run(self, values: Sequence[Any]) -> list[Any]:

@@ -37,6 +37,7 @@ from flowscope.runtime.predicates import END_OF_STEP
 from flowscope.runtime.remote import RemoteValue
 from flowscope.runtime.split import SplitStep
 from flowscope.runtime.step import Step
+from flowscope.runtime.waiting import LOOK_S, join
 
 if TYPE_CHECKING:
     from flowscope.cluster.pausing import Pausing
@@ -147,7 +148,7 @@ class JointStep(Step):
         self._ends = True
         while self._thread.is_alive():
             self.gate.stop_step(self)
-            self._thread.join(0.05)
+            join(self._thread, LOOK_S)
 
     # -- its thread -----------------------------------------------------------------------------
 

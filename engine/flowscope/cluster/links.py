@@ -16,12 +16,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from flowscope.cluster.status import Health
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.peers import Address
-from flowscope.errors import OpError
+from flowscope.cluster.transport.runs import Answers, LateAnswerError, PendingRun
+from flowscope.errors import InternalError, OpError, UnavailableError
 from flowscope.plan.device_profile import DeviceProfile, Link
 from flowscope.runtime.device_profiles import profile_of
 from flowscope.runtime.devices import Device
+from flowscope.runtime.waiting import acquire
 
 #: Round trips; the quickest counts.
 _TRIPS = 5
@@ -34,6 +37,8 @@ _TIMES = 3
 _ANSWER_S = 2.0
 #: So long workers may take together to measure the links among themselves.
 _ALL_S = 30.0
+#: What a worker that does not answer leads to; what ends the owner of the wait is none of these.
+_NO_ANSWER = (UnavailableError, InternalError, LateAnswerError)
 
 Run = Callable[[str, dict[str, Any], list[Any]], tuple[dict[str, Any], list[Any]]]
 
@@ -82,10 +87,13 @@ def _seconds(ask: Callable[[], Any], count: int) -> list[float]:
 def _send(endpoint: Endpoint, peer: str, nbytes: int) -> None:
     """Sends so many bytes, and waits for the answer."""
     run = endpoint.start_run(peer, {"kind": "link.probe"}, [np.zeros(nbytes, np.uint8)])
-    if endpoint.first_done([run], timeout_s=_ANSWER_S) is None:
+    try:
+        run.wait(until=time.monotonic() + _ANSWER_S)
+    except LateAnswerError:  # it is as slow as that
         run.abandon()
-    else:
-        run.result()
+    except BaseException:
+        run.abandon()
+        raise
 
 
 class Linked(Protocol):
@@ -99,6 +107,9 @@ class Linked(Protocol):
 
     def ways(self, task: str) -> tuple[Address, str | None]:
         """Returns where a task is reached, and where if not there."""
+
+    def health(self, task: str) -> tuple[Health, str]:
+        """Returns how a task is, and why."""
 
 
 class Links:
@@ -125,7 +136,8 @@ class Links:
 
     def measure(self) -> None:
         """Measures what is not known of the tasks that there are now."""
-        with self._lock:
+        acquire(self._lock, "for another thread that measures links")
+        try:
             tasks = sorted(self._cluster.tasks, key=lambda task: task.name)
             lives = {task.name: task.incarnation for task in tasks}
             is_same = {n for n, life in lives.items() if self._lives.get(n) == life}
@@ -136,17 +148,28 @@ class Links:
                 if ("", task.name) not in self._found:
                     self._measure_own(task.name)
             self._measure_others(tasks)
+        finally:
+            self._lock.release()
 
     def _measure_own(self, task: str) -> None:
         try:
             self._found["", task] = measured(self._cluster.endpoint, task)
-        except OpError:  # it is asked again next time
-            return
+        except _NO_ANSWER:
+            self._check(task)
+
+    def _check(self, task: str) -> None:
+        """Raises UnavailableError if a task hangs; one that was lost is asked again next time."""
+        state, reason = self._cluster.health(task)
+        if state == "hung":
+            raise UnavailableError(
+                f"{task} hangs: {reason}; how quick its links are cannot be measured, by which "
+                'placement="simulated" goes'
+            )
 
     def _measure_others(self, tasks: Sequence[LinkedTask]) -> None:
         """Has workers measure their links with each other, all at the same time."""
         endpoint = self._cluster.endpoint
-        runs = []
+        runs: dict[PendingRun, str] = {}
         for task in tasks:
             peers = [t for t in tasks if t.name > task.name]
             unknown = [p for p in peers if (task.name, p.name) not in self._found]
@@ -156,18 +179,25 @@ class Links:
             try:
                 told = [[p.name, p.incarnation, *self._cluster.ways(p.name)] for p in unknown]
                 run = endpoint.start_run(task.name, {"kind": "link.measure", "peers": told}, [])
-            except OpError:  # it is asked again next time
+            except _NO_ANSWER:
+                self._check(task.name)
                 continue
-            runs.append((task.name, run))
-        end = time.monotonic() + _ALL_S
-        for name, run in runs:
-            if endpoint.first_done([run], timeout_s=max(0.0, end - time.monotonic())) is None:
+            runs[run] = task.name
+        self._take_answers(runs)
+
+    def _take_answers(self, runs: dict[PendingRun, str]) -> None:
+        """Takes what workers have measured; who does not answer in time is asked another time."""
+        answers, until = Answers(runs), time.monotonic() + _ALL_S
+        try:
+            while runs and (done := answers.next(until=until)) is not None:
+                name = runs.pop(done)
+                try:
+                    self._take(name, done.answer()[0])
+                except _NO_ANSWER:
+                    self._check(name)
+        finally:
+            for run in runs:
                 run.abandon()
-                continue
-            try:
-                self._take(name, run.result()[0])
-            except OpError:
-                continue
 
     def _take(self, task: str, told: Mapping[str, Any]) -> None:
         for peer, bytes_per_s, latency_s in told.get("links", ()):

@@ -6,6 +6,7 @@ lists them (`ConfigProto.cluster_def`): each is a task of it under a name that t
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import socket
@@ -120,7 +121,11 @@ class LocalTasks:
             self.address = _joined_target(servers)
 
     def attach(
-        self, jobs: Any, config: Any, on_event: Callable[[dict[str, Any]], None] | None = None
+        self,
+        jobs: Any,
+        config: Any,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+        until: float = math.inf,
     ) -> Attached:
         """Returns what is known of the tasks."""
         return Attached(self._secret, [task.told() for task in self._tasks], None, "127.0.0.1")

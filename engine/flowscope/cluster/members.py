@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -47,12 +48,14 @@ class Members(Protocol):
         jobs: Mapping[str, Sequence[Any]] | None,
         config: ConfigProto | None,
         on_event: Callable[[dict[str, Any]], None] | None = None,
+        until: float = math.inf,
     ) -> Attached:
         """Makes members hosts that are none yet; returns what is known of them.
 
         Args:
             jobs, config: See `fs.cluster.connect`.
             on_event: Is told who comes and goes, on a thread of its own.
+            until: When that is to be done, by the monotonic clock.
         """
 
     def log(self, event: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import queue
 import socket
@@ -23,13 +24,15 @@ from flowscope.cluster.reports import status_report
 from flowscope.cluster.session_tasks import awaited
 from flowscope.cluster.status import ClusterStatus
 from flowscope.cluster.tasks import Task, Transport, task_name
-from flowscope.cluster.transport.endpoint import Address, Endpoint
+from flowscope.cluster.transport.endpoint import Address, Endpoint, Way
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import DeadlineExceededError, NotFoundError, OpError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.summary import counted
 from flowscope.runtime.engine import Engine, current
 from flowscope.runtime.remote import START_S
+from flowscope.runtime.rendezvous import Waiter
+from flowscope.runtime.waiting import join, wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.members import Members
@@ -46,8 +49,6 @@ CALL_S = 10.0
 _CONNECT_S = 5.0
 #: So often it tries again to reach a task that Dask has and that cannot be reached.
 _AGAIN_S = 0.5
-#: So often whoever waits for tasks looks whether they are well.
-_LOOK_S = 0.1
 
 
 class Cluster:
@@ -58,6 +59,7 @@ class Cluster:
     Args:
         dask: The connection with Dask.
         jobs, config, transport: See `fs.cluster.connect`.
+        until: When the scheduler is to have answered, by the monotonic clock.
 
     Attributes:
         target: What sessions find it by: the scheduler's address.
@@ -78,6 +80,7 @@ class Cluster:
         jobs: Mapping[str, Sequence[Any]] | None = None,
         config: ConfigProto | None = None,
         transport: Transport | None = None,
+        until: float = math.inf,
     ) -> None:
         self.dask = dask
         self.transport = transport
@@ -93,13 +96,14 @@ class Cluster:
         }
         self._engine: Engine = current()
         self._lock = threading.Lock()
-        self._joined = threading.Condition(self._lock)
+        #: Those who wait for tasks.
+        self._waiting: set[Waiter] = set()
         self._tasks: dict[str, Task] = {}
         #: Tasks that Dask has, and those of them that were reached.
         self._known: dict[str, Task] = {}
         self._reasons: dict[str, str] = {}
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        attached = dask.attach(jobs, config, self._events.put)
+        attached = dask.attach(jobs, config, self._events.put, until)
         #: The addresses of the tasks that are to be there, where a `ClusterSpec` says it.
         self._expected = dict(attached.expected)
         name = f"{CLIENT_PREFIX}{self.uid:x}"
@@ -113,8 +117,7 @@ class Cluster:
         self._heartbeat = Heartbeat(self)
         self.watch = ClusterWatch(self)
         try:
-            for host in attached.hosts:
-                self._join(Task.heard(host))
+            self._join_all([Task.heard(host) for host in attached.hosts])
         except BaseException:
             self.close()
             raise
@@ -236,8 +239,10 @@ class Cluster:
     def reset(self, names: Iterable[str] | None = None) -> None:
         """Drops the values in the named containers of all tasks, in all of them for None."""
         message = {"kind": "container.reset", "names": None if names is None else list(names)}
-        for task in self.tasks:
-            self.call(task.name, message)
+        asked = [self.endpoint.ask(self.task(task.name).name, message) for task in self.tasks]
+        until = time.monotonic() + CALL_S
+        for question in asked:
+            question.result(until)
 
     def wait_for(self, devices: Iterable[str], timeout_s: float) -> None:
         """Waits until the tasks are well that some devices belong to: those that were lost or hang,
@@ -252,15 +257,22 @@ class Cluster:
         """
         wishes = [(s.job, s.task) for s in map(DeviceSpec.from_string, devices)]
         asked = {task_name(job, task) for job, task in wishes if job and task is not None}
-        end = time.monotonic() + timeout_s
-        with self._joined:
-            while missing := self._not_well(asked):
-                left = end - time.monotonic()
-                if left <= 0:
-                    raise DeadlineExceededError(
-                        f"these tasks are not there after {timeout_s:g} s: {', '.join(missing)}"
-                    )
-                self._joined.wait(min(left, _LOOK_S))  # one that hangs may wake
+        waiter = Waiter()
+        self._waiting.add(waiter)
+        try:
+            are_there = wait_for(  # one that hangs may wake: that is looked at now and then
+                lambda: not self._not_well(asked),
+                waiter,
+                what="for tasks",
+                until=time.monotonic() + timeout_s,
+            )
+        finally:
+            self._waiting.discard(waiter)
+        if not are_there:
+            missing = ", ".join(self._not_well(asked))
+            raise DeadlineExceededError(
+                f"these tasks are not there after {timeout_s:g} s: {missing}"
+            )
 
     def _not_well(self, tasks: Iterable[str]) -> list[str]:
         """Returns those of some tasks that the cluster had and that are lost or hang, and why."""
@@ -296,7 +308,7 @@ class Cluster:
         self.dask.close()
         thread = getattr(self, "_thread", None)
         if thread is not None:
-            thread.join()
+            join(thread, _CONNECT_S)
 
     def __enter__(self) -> Cluster:
         return self
@@ -326,15 +338,14 @@ class Cluster:
             if event is None:
                 return
             self._take(event)
-            for task in list(self._known.values()):
-                if task.name not in self._tasks:
-                    with contextlib.suppress(OpError):  # it is tried again
-                        self._join(task)
+            missing = [t for t in list(self._known.values()) if t.name not in self._tasks]
+            with contextlib.suppress(OpError):  # it is tried again
+                self._join_all(missing)
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["event"] == "ready":
             with contextlib.suppress(OpError):  # it is tried again
-                self._join(Task.heard(event["host"]))
+                self._join_all([Task.heard(event["host"])])
         elif event["event"] == "removed":
             known = self._known.get(event["task"])
             if known is not None and known.incarnation == event["incarnation"]:
@@ -343,20 +354,35 @@ class Cluster:
                 self.lose(known.name, known.incarnation, reason)  # the reason, before its end
                 self.endpoint.disconnect(known.name, known.incarnation)
 
-    def _join(self, task: Task) -> None:
-        self._known[task.name] = task
-        old = self._tasks.get(task.name)
-        if old is not None and old.incarnation == task.incarnation:
-            return
-        if old is not None:
-            self.lose(task.name, old.incarnation, "it was started again")
-        way, instead = task.ways(self.transport)
-        self.endpoint.connect(task.name, way, task.incarnation, _CONNECT_S, instead=instead)
-        self._heartbeat.hear(task.name)
-        with self._lock:
-            self._tasks[task.name] = task
-            self._reasons.pop(task.name, None)
-            self._joined.notify_all()
+    def _join_all(self, tasks: Sequence[Task]) -> None:
+        """Connects with tasks that have come, at the same time.
+
+        Raises:
+            UnavailableError, UnauthenticatedError: if one of them cannot be reached.
+        """
+        new = []
+        for task in tasks:
+            self._known[task.name] = task
+            old = self._tasks.get(task.name)
+            if old is not None and old.incarnation == task.incarnation:
+                continue
+            if old is not None:
+                self.lose(task.name, old.incarnation, "it was started again")
+            new.append(task)
+        ways = [Way(t.name, w[0], t.incarnation, w[1]) for t in new for w in [self._ways_to(t)]]
+        failed = self.endpoint.connect_all(ways, _CONNECT_S)
+        for task in [t for t in new if t.name not in failed]:
+            self._heartbeat.hear(task.name)
+            with self._lock:
+                self._tasks[task.name] = task
+                self._reasons.pop(task.name, None)
+        for waiter in list(self._waiting):
+            waiter.wake()
+        for error in failed.values():
+            raise error
+
+    def _ways_to(self, task: Task) -> tuple[Address, str | None]:
+        return task.ways(self.transport)
 
     def _leaving(self, peer: str, message: dict[str, Any]) -> Callable[[], None]:
         known = self._known.get(peer)
@@ -393,11 +419,14 @@ class Cluster:
         self.tell_lost(task, reason)
 
     def tell_lost(self, task: str, reason: str) -> None:
-        """Ends what runs on a task that is lost or hangs."""
-        error = UnavailableError(reason)
-        for tell in [*self.on_lost, *[session.lost for session in list(self.sessions)]]:
+        """Ends what runs on a task that is lost or hangs, and all that waits for its answers."""
+        error, sessions = UnavailableError(reason), list(self.sessions)
+        self.endpoint.give_up(task, UnavailableError(f"{task} is lost: {reason}"))
+        for tell in [*self.on_lost, *[session.lost for session in sessions]]:
             tell(task, error)
         self.dask.log({"event": "lost", "task": task, "reason": reason})
+        for session in sessions:  # this may wait for a thread that plans
+            session.forget_plans(task)
 
 
 __all__ = ["CALL_S", "Cluster"]

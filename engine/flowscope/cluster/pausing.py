@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.cluster import failures
 from flowscope.cluster.joint_step import JointPlan, JointStep
 from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.runs import Answers
 from flowscope.errors import UnavailableError
 from flowscope.runtime.split import SplitStep
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 #: So long a task may take to say where its partitions stand.
 _ANSWERS_S = 10.0
-#: So often it is looked whether the step is over meanwhile.
-_LOOK_S = 0.05
 
 
 class Pausing:
@@ -45,6 +44,8 @@ class Pausing:
         self._is_under_way = False
         self._joint: JointStep | None = None
         self._joining = threading.Lock()
+        #: What waits for answers about it.
+        self._asking: set[Answers] = set()
 
     @property
     def can_be_stepped(self) -> bool:
@@ -103,6 +104,8 @@ class Pausing:
         """Notes that the step is over."""
         with self._joining:
             self._is_under_way, joint = False, self._joint
+        for answers in list(self._asking):
+            answers.wake()
         if joint is not None:
             joint.end()
 
@@ -128,12 +131,18 @@ class Pausing:
         Raises:
             UnavailableError: if it does not, or the step is over.
         """
-        end = time.monotonic() + _ANSWERS_S
-        while self._endpoint.first_done([pending], timeout_s=_LOOK_S) is None:
-            if time.monotonic() > end or not self._is_under_way:
-                pending.abandon()
-                raise UnavailableError("a worker does not answer about a step that is held")
-        answer, values = pending.result()
+        answers = Answers([pending])
+        self._asking.add(answers)
+        try:
+            # A stop ends the step itself, and with it the wait.
+            until = time.monotonic() + _ANSWERS_S
+            done = answers.next(owned_by=None, until=until, is_over=lambda: not self._is_under_way)
+        finally:
+            self._asking.discard(answers)
+        if done is None:
+            pending.abandon()
+            raise UnavailableError(f"{pending.peer} does not answer about a step that is held")
+        answer, values = pending.answer()
         if "error" in answer:
             raise failures.loads(answer["error"], ())
         return answer, list(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,15 @@ from flowscope.cluster.links import unknown
 from flowscope.cluster.owners import ClusterOwner
 from flowscope.cluster.session_tasks import is_seen, tasks_of_session
 from flowscope.cluster.step import ClusterFunction, ClusterStep, restarted
-from flowscope.errors import FailedPreconditionError, InternalError, OpError, UnavailableError
+from flowscope.cluster.transport.control import Question
+from flowscope.cluster.transport.runs import LateAnswerError
+from flowscope.errors import (
+    FailedPreconditionError,
+    InternalError,
+    NotFoundError,
+    OpError,
+    UnavailableError,
+)
 from flowscope.graph.current_step import current_step
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.back_ends import BackEnd, Executable, Target
@@ -31,6 +40,7 @@ from flowscope.plan.program import Node, Program, devices_of
 from flowscope.plan.units import PRIMITIVES
 from flowscope.runtime.devices import Device
 from flowscope.runtime.predicates import Predicate
+from flowscope.runtime.waiting import OWN
 
 if TYPE_CHECKING:
     from flowscope.runtime.session import Session
@@ -128,9 +138,12 @@ class ClusterSession:
         for i, one in enumerate(variables):
             by_task.setdefault(one.task, []).append(i)
         told: list[Any] = [None] * len(variables)
+        keys = {task: [variables[i].key for i in rows] for task, rows in by_task.items()}
+        asked = {task: self._asked(task, found) for task, found in keys.items()}
+        until = time.monotonic() + LOOK_S
         for task, rows in by_task.items():
             try:
-                found = self.told_of(task, [variables[i].key for i in rows], LOOK_S)
+                found = self._told(task, keys[task], asked[task], until)
             except UnavailableError as e:
                 found = [e.message] * len(rows)
             for i, one in zip(rows, found, strict=True):
@@ -143,11 +156,27 @@ class ClusterSession:
         Raises:
             UnavailableError: if it does not answer.
         """
+        return self._told(task, keys, self._asked(task, keys), time.monotonic() + timeout_s)
+
+    def _asked(self, task: str, keys: Sequence[tuple[str, str]]) -> Question | OpError:
+        """Asks a task what it knows of variables; returns why not if it cannot be asked."""
         self.used.add(task)
         message = {"kind": "variables", "session": self.number, "names": [list(k) for k in keys]}
         try:
-            answer = self.cluster.endpoint.call(task, message, timeout_s)
+            self.cluster.task(task)  # it may hang
+            return self.cluster.endpoint.ask(task, message)
         except OpError as e:
+            return e
+
+    def _told(
+        self, task: str, keys: Sequence[tuple[str, str]], asked: Question | OpError, until: float
+    ) -> list[Any]:
+        """Returns what a task answers about variables."""
+        try:
+            if isinstance(asked, OpError):
+                raise asked
+            answer = asked.result(until)
+        except (UnavailableError, NotFoundError, InternalError, LateAnswerError) as e:
             names = ", ".join(f'"{name}"' for _, name in keys[:3])
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
             what = f"{names}{more} {'is' if len(keys) == 1 else 'are'}"
@@ -155,7 +184,7 @@ class ClusterSession:
         return list(answer["variables"])
 
     def lost(self, task: str, error: Exception) -> None:
-        """Ends the steps that a task takes part in; forgets the plans that it has."""
+        """Ends the steps that a task takes part in; `forget_plans` follows."""
         steps: list[ClusterStep | HeldStep] = [*self.steps.values(), *self.held_steps]
         for step in steps:
             if task in step.tasks:
@@ -164,6 +193,9 @@ class ClusterSession:
         if task in self.used:
             self.lost_tasks.add(task)
             self.used.discard(task)
+
+    def forget_plans(self, task: str) -> None:
+        """Forgets the plans that a lost task had; waits for another thread that plans."""
         session = self._session()
         if session is not None:
             planner = session.planner
@@ -182,15 +214,33 @@ class ClusterSession:
             except UnavailableError:  # with it went what it had
                 self.used.discard(task)
 
-    def ask(self, task: str, header: dict[str, Any], values: Sequence[Any] = ()) -> list[Any]:
-        """Returns what a task answers to a run that is no step."""
-        header = {**header, "session": self.number}
-        pending = self.cluster.endpoint.start_run(task, header, values)
-        self.cluster.endpoint.first_done([pending])
-        answer, found = pending.result()
+    def ask(
+        self, task: str, header: dict[str, Any], values: Sequence[Any] = (), owned_by: Any = OWN
+    ) -> list[Any]:
+        """Returns what a task answers to a run that is no step.
+
+        Args:
+            task: The task.
+            header, values: What it is to do.
+            owned_by: See `flowscope.runtime.waiting.wait_for`.
+        """
+        answer, found = self._run(task, header, values, owned_by)
         if "error" in answer:
             raise failures.loads(answer["error"], ())
         return list(found)
+
+    def _run(
+        self, task: str, header: dict[str, Any], values: Sequence[Any], owned_by: Any
+    ) -> tuple[dict[str, Any], list[Any]]:
+        """Has a task do something; returns what it answers."""
+        header = {**header, "session": self.number}
+        self.cluster.task(task)  # it may hang
+        pending = self.cluster.endpoint.start_run(task, header, values)
+        try:  # a task that is lost or hangs ends the wait, too
+            return pending.wait(owned_by, until=math.inf)
+        except BaseException:
+            pending.abandon()
+            raise
 
     # -- steps that run one operation at a time -------------------------------------------------
 
@@ -198,14 +248,7 @@ class ClusterSession:
         self, task: str, header: dict[str, Any], values: Sequence[Any]
     ) -> dict[str, Any]:
         """Returns what a task answers; a stop, a deadline or a signal ends the wait."""
-        header = {**header, "session": self.number}
-        pending = self.cluster.endpoint.start_run(task, header, values)
-        try:
-            self.cluster.endpoint.first_done([pending], current_step().gate, None)
-        except BaseException:
-            pending.abandon()
-            raise
-        answer, _ = pending.result()
+        answer, _ = self._run(task, header, values, OWN)
         if "error" in answer:
             raise failures.loads(answer["error"], current_step().plan.program.walk())
         return answer
@@ -371,13 +414,13 @@ class RemoteVariable(RemoteState):
     def settle(self) -> None:
         """Lets go of what was kept."""
         self.is_kept = False
-        self._remote.ask(self.task, {"kind": "variable.settle", **self._facts()})
+        self._remote.ask(self.task, {"kind": "variable.settle", **self._facts()}, owned_by=None)
 
     def undo(self) -> None:
         """Puts the value back that was kept."""
         self.is_kept = False
         with suppress(UnavailableError):  # with its task went the value
-            self._remote.ask(self.task, {"kind": "variable.undo", **self._facts()})
+            self._remote.ask(self.task, {"kind": "variable.undo", **self._facts()}, owned_by=None)
 
     def drop(self) -> None:
         """Takes the value away."""

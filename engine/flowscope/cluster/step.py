@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from flowscope.cluster.joint_step import JointPlan
 from flowscope.cluster.pausing import Pausing
 from flowscope.cluster.plans import Peer, Shipment, keys_of, shares_updates, stripped, windows_of
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.transport.peers import Way
+from flowscope.cluster.transport.runs import Answers, PendingRun
 from flowscope.cluster.waits import explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
@@ -28,7 +30,6 @@ from flowscope.graph.graph import Graph
 from flowscope.plan.apart import Part, agreed, compile_apart, takes_turns
 from flowscope.plan.back_ends import Function
 from flowscope.plan.collector import paused_collector
-from flowscope.plan.locations import Here
 from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import handles_of, whole_region
@@ -38,15 +39,13 @@ from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
 from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
 from flowscope.runtime.split import DerivedError, SplitStep
+from flowscope.runtime.waiting import acquire, check_owner, wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession
-    from flowscope.cluster.transport.runs import PendingRun
 
 #: So long a task may take to end a step that has failed elsewhere.
 _ENDS_S = 2.0
-#: So often it is looked whether one of them is lost.
-_LOOK_S = 0.1
 #: So long it may take to come to rest, where others wait for that.
 _RESTS_S = 1.0
 #: So long tasks are asked what they wait for, before a step that ran out of time is ended.
@@ -127,7 +126,7 @@ class ClusterFunction:
         found = [(t.task, i, p) for t in self._others for i, p in enumerate(t.partitions)]
         found += [(session.task, i, p) for i, p in enumerate(own)]
         self.joint_plan = JointPlan(plan.program, session.task, found)
-        self._lock = threading.Lock()
+        self._shipping = threading.Lock()
         self._is_shipped = False
 
     def _process_of(self, device: str) -> str:
@@ -170,30 +169,58 @@ class ClusterFunction:
 
     def _ship(self) -> None:
         """Sends every task its part; they have made the code when this returns."""
-        with self._lock:
-            if self._is_shipped:
-                return
-            pending = [(one, self._sent(one)) for one in self._others]
-            for _, each in pending:
-                self._endpoint.first_done([each])
-                answer, _ = each.result()
+        acquire(self._shipping, "for another thread that sends the plan")
+        try:
+            if not self._is_shipped:
+                self._send()
+                self.ships += 1
+                self._is_shipped = True
+                weakref.finalize(self, self.session.forget_plan, self.tasks, self._number)
+        finally:
+            self._shipping.release()
+
+    def _send(self) -> None:
+        """Sends all parts, and then waits until all of them are code."""
+        ways = [self._way(one.task) for one in self._others]
+        for error in self._endpoint.connect_all(ways).values():
+            raise error
+        self._endpoint.prepare_runs([one.task for one in self._others])
+        pending: dict[PendingRun, str] = {}
+        try:
+            for one in self._others:
+                pending[self._sent(one)] = one.task
+                check_owner()
+            answers = Answers(pending)
+            while pending:
+                run = answers.next()
+                if run is None:
+                    continue
+                answer, _ = run.answer()
+                del pending[run]
                 if "error" in answer:
                     raise failures.loads(answer["error"], self._plan.program.walk())
-            self.ships += 1
-            self._is_shipped = True
-            weakref.finalize(self, self.session.forget_plan, self.tasks, self._number)
+        except DeadlineExceededError as e:
+            late = ", ".join(pending.values())
+            if not late:
+                raise
+            raise DeadlineExceededError(f"{e.message}; the plan was on its way to {late}") from None
+        finally:
+            for run in pending:
+                run.abandon()
+
+    def _way(self, name: str) -> Way:
+        cluster = self.session.cluster
+        way, instead = cluster.ways(name)
+        return Way(name, way, cluster.task(name).incarnation, instead)
 
     def _sent(self, one: _TaskPart) -> PendingRun:
-        cluster, session = self.session.cluster, self.session
-        task = cluster.task(one.task)
-        way, instead = cluster.ways(task.name)
-        self._endpoint.connect(task.name, way, task.incarnation, instead=instead)
+        session = self.session
         session.used.add(one.task)
-        found = {cluster.task(name) for name in self._met_by(one.task)}
+        met = [self._way(name) for name in sorted(self._met_by(one.task))]
         shipment = Shipment(
             tuple([stripped(p) for p in one.partitions]),
             self._keys,
-            tuple([Peer(t.name, t.incarnation, *cluster.ways(t.name)) for t in found]),
+            tuple([Peer(w.peer, w.incarnation, w.address, w.instead) for w in met]),
             ((session.task, self._endpoint.name),),
             self._windows,
             tuple([t.name for t in self._plan.request.feeds]),
@@ -392,7 +419,10 @@ class ClusterStep:
         """
         if self._agreed is None:
             end = time.monotonic() + _RESTS_S
-            self._has_rested.wait_on(lambda: self._are_at_rest() or time.monotonic() > end)
+            wait_for(
+                self._are_at_rest, self._has_rested, what="for tasks to rest", until=end,
+                owned_by=None,
+            )  # fmt: skip
             found = dict(self._split.step.updates.ended)
             for ended in list(self._rests.values()):
                 for group, count in ended.items():
@@ -419,19 +449,22 @@ class ClusterStep:
         fetched: dict[int, Any],
         errors: dict[str, BaseException],
     ) -> None:
-        gate: Any = _StepGate(self._gate, self._split)
+        split = self._split
+        answers = Answers(pending)
         while pending:
             try:
-                done = self._endpoint.first_done([*pending], gate, None)
+                done = answers.next(is_over=lambda: split.is_ending)
             except BaseException as e:
-                self._split.failed(e)  # does nothing where it ends already
-                self._wait_for_rest(pending, fetched, errors)
+                split.failed(e)  # does nothing where it ends already
+                done = None
+            if done is None:
+                self._wait_for_rest(answers, pending, fetched, errors)
                 return
-            if done is not None:
-                self._take(done, pending.pop(done), fetched, errors)
+            self._take(done, pending.pop(done), fetched, errors)
 
     def _wait_for_rest(
         self,
+        answers: Answers,
         pending: dict[PendingRun, _TaskPart],
         fetched: dict[int, Any],
         errors: dict[str, BaseException],
@@ -440,15 +473,20 @@ class ClusterStep:
         if self._function.agreeing:
             self._agree()
         end = time.monotonic() + _ENDS_S
-        while (waited := self._awaited(pending)) and (left_s := end - time.monotonic()) > 0:
-            done = self._endpoint.first_done(waited, timeout_s=min(left_s, _LOOK_S))
-            if done is not None:
-                self._take(done, pending.pop(done), fetched, errors)
+        while self._is_awaited(pending):
+            # A step that ends is not ended a second time: what is asked for now is for others.
+            done = answers.next(
+                owned_by=None, until=end, is_over=lambda: not self._is_awaited(pending)
+            )
+            if done is None:
+                break
+            self._take(done, pending.pop(done), fetched, errors)
         for run in pending:
             run.abandon()
 
-    def _awaited(self, pending: dict[PendingRun, _TaskPart]) -> list[PendingRun]:
-        return [run for run, one in pending.items() if one.task not in self._lost]
+    def _is_awaited(self, pending: dict[PendingRun, _TaskPart]) -> bool:
+        """Whether one of those that have not answered may do so."""
+        return any(one.task not in self._lost for one in pending.values())
 
     def _take(
         self,
@@ -458,7 +496,7 @@ class ClusterStep:
         errors: dict[str, BaseException],
     ) -> None:
         try:
-            answer, values = run.result()
+            answer, values = run.answer()
         except UnavailableError as e:
             self._split.failed(e)
             return
@@ -481,39 +519,6 @@ class ClusterStep:
             columns = arrays[i * ARRAYS : (i + 1) * ARRAYS]
             found = unpacked(one, columns, round(ahead_s * 1e9), round(error_s * 1e9))
             self._traces.append(found)
-
-
-class _Ending(BaseException):
-    """The step ends: nobody waits at the gate any more."""
-
-
-class _StepGate:
-    """Where the client waits for answers: at the session's gate, until the step ends.
-
-    Args:
-        gate: The session's gate.
-        split: The client's own part of the step.
-    """
-
-    def __init__(self, gate: Gate, split: SplitStep) -> None:
-        self._gate = gate
-        self._split = split
-
-    @property
-    def raised(self) -> bool:
-        """Whether somebody wants something of the step."""
-        return self._gate.raised or self._split.is_ending
-
-    def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
-        """Waits as the gate does; raises if the step ends."""
-        split = self._split
-        self._gate.wait(lambda: is_done() or split.is_ending, here)
-        if split.is_ending and not is_done():
-            raise _Ending
-
-    def wake(self) -> None:
-        """Makes those who wait look again."""
-        self._gate.wake()
 
 
 def restarted(graph: Graph, nodes: Iterable[Node]) -> frozenset[str]:

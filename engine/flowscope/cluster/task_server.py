@@ -14,6 +14,7 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -31,6 +32,7 @@ from flowscope.cluster.tasks import task_name
 from flowscope.errors import InvalidArgumentError, OpError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.engine import current
+from flowscope.runtime.waiting import join, result_of
 
 _SECRET_BYTES = 32
 #: So long after a worker that could not start the next one is tried.
@@ -85,7 +87,8 @@ class TaskServer:
         self._ended: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name=f"server {self._name}", daemon=True)
         self._thread.start()
-        self._started.result(_WAIT_S)
+        what, until = "for the server to start", time.monotonic() + _WAIT_S
+        result_of(self._started, what=what, until=until)
         self._servers = current().servers
         self._servers[self.target] = self._scheduler
 
@@ -95,7 +98,7 @@ class TaskServer:
         if self._thread.is_alive():
             with suppress(RuntimeError):  # its loop has ended meanwhile
                 self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(_WAIT_S)
+            join(self._thread, _WAIT_S)
 
     def wait(self, timeout_s: float) -> bool:
         """Returns whether it has ended, after some time at most.
@@ -104,7 +107,8 @@ class TaskServer:
             OpError: if the cluster does not take it.
         """
         with suppress(TimeoutError):
-            self._ended.result(timeout_s)
+            what, until = "for the server to end", time.monotonic() + timeout_s
+            result_of(self._ended, what=what, until=until)
             return True
         return False
 

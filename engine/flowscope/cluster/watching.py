@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -12,19 +13,22 @@ from flowscope.cluster.clocks import ClockOffset, ClockSample
 from flowscope.cluster.links import Links
 from flowscope.cluster.reports import clock
 from flowscope.cluster.status import ClusterStatus, Health, QueueFill, WaitStatus, WorkerStatus
+from flowscope.cluster.transport.control import Question
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.peers import Address
+from flowscope.cluster.transport.runs import LateAnswerError
 from flowscope.cluster.waits import findings, joined, wait_of
-from flowscope.errors import OpError
+from flowscope.errors import InternalError, UnavailableError
 from flowscope.graph.lazy import frozen
 from flowscope.runtime.rendezvous import Pending
+from flowscope.runtime.waiting import OWN
 
 #: A worker that is well answers in a few milliseconds.
 ANSWER_S = 0.5
 #: Round trips that a worker's clock is measured by before it is told; afterwards one each time.
 _FIRST_SAMPLES = 4
-#: Workers that are asked at the same time.
-_AT_ONCE = 32
+#: What one that does not answer leads to.
+_NO_ANSWER = (UnavailableError, InternalError, LateAnswerError)
 #: A clock that was measured within that is not measured again for a trace.
 _RECENT_S = 10.0
 
@@ -165,11 +169,7 @@ class ClusterWatch:
         were_lost = dict(cluster.lost_tasks)
         tasks = list(cluster.tasks)
         known = self._remembered(tasks)
-        if tasks:
-            with ThreadPoolExecutor(min(_AT_ONCE, len(tasks)), "flowscope status") as pool:
-                is_fresh = list(pool.map(self._ask, tasks, known, [timeout_s] * len(tasks)))
-        else:
-            is_fresh = []
+        is_fresh = self._ask(tasks, known, timeout_s)
         health = {task.name: cluster.health(task.name) for task in tasks}
         lost: dict[str, tuple[Health, str]] = {
             name: ("lost", why)
@@ -196,7 +196,7 @@ class ClusterWatch:
         It is measured again where it was measured long ago.
 
         Raises:
-            DeadlineExceededError, UnavailableError: if it is not known and the worker says nothing.
+            UnavailableError: if it is not known and the worker says nothing.
         """
         tasks = list(self._cluster.tasks)
         lives = zip(tasks, self._remembered(tasks), strict=True)
@@ -204,7 +204,9 @@ class ClusterWatch:
         now = clock()
         if known.samples and now - known.measured < _RECENT_S:
             return known.clock.best(now) or (0.0, 0.0)
-        self._measure(task, known, ANSWER_S)
+        self._measure({task: known}, time.monotonic() + ANSWER_S, OWN)
+        if not known.samples:
+            raise UnavailableError(f"{task} does not tell its clock, by which its trace is told")
         return known.clock.best(clock()) or (0.0, 0.0)
 
     def _gone(
@@ -227,23 +229,44 @@ class ClusterWatch:
             self._known = {life: self._known.get(life) or _Known() for life in lives}
             return [self._known[life] for life in lives]
 
-    def _ask(self, task: WatchedTask, known: _Known, timeout_s: float) -> bool:
-        """Asks one worker; returns whether it has answered."""
-        try:
-            self._measure(task.name, known, timeout_s)
-            known.report = self._cluster.endpoint.call(task.name, {"kind": "status"}, timeout_s)
-        except OpError:  # why it does not answer, health says
-            return False
-        known.answered = self._heard[task.name] = clock()
-        return True
+    def _ask(
+        self, tasks: Sequence[WatchedTask], known: Sequence[_Known], timeout_s: float
+    ) -> list[bool]:
+        """Asks workers, all at the same time; returns which of them have answered."""
+        until = time.monotonic() + timeout_s
+        asked: list[tuple[str, _Known, Question]] = []
+        for task, one in zip(tasks, known, strict=True):
+            with suppress(UnavailableError):  # why it does not answer, health says
+                question = self._cluster.endpoint.ask(task.name, {"kind": "status"})
+                asked.append((task.name, one, question))
+        # Most have answered when the last has been asked: then their clocks are measured.
+        is_fresh = set()
+        for name, one, question in asked:
+            with suppress(*_NO_ANSWER):
+                one.report = question.result(until, None)
+                one.answered = self._heard[name] = clock()
+                is_fresh.add(name)
+        living = {name: one for name, one, _ in asked if name in is_fresh}
+        self._measure(living, time.monotonic() + timeout_s, None)
+        return [task.name in is_fresh for task in tasks]
 
-    def _measure(self, task: str, known: _Known, timeout_s: float) -> None:
-        for _ in range(1 if known.samples else _FIRST_SAMPLES):
-            sent = clock()
-            there = self._cluster.endpoint.call(task, {"kind": "clock"}, timeout_s)["now"]
-            known.clock.add(ClockSample(sent, float(there), clock()))
-            known.samples += 1
-            known.measured = clock()
+    def _measure(self, lives: Mapping[str, _Known], until: float, owned_by: Any) -> None:
+        """Measures the clocks of workers: where none was measured yet, several times."""
+        for trip in range(_FIRST_SAMPLES):
+            asked: list[tuple[_Known, float, Question]] = []
+            for name, known in lives.items():
+                if trip and known.samples > trip:
+                    continue
+                with suppress(UnavailableError):
+                    sent = clock()
+                    question = self._cluster.endpoint.ask(name, {"kind": "clock"})
+                    asked.append((known, sent, question))
+            for known, sent, question in asked:
+                with suppress(*_NO_ANSWER):
+                    there = float(question.result(until, owned_by)["now"])
+                    known.clock.add(ClockSample(sent, there, question.answered))
+                    known.samples += 1
+                    known.measured = question.answered
 
     def _worker(
         self, task: WatchedTask, known: _Known, health: Mapping[str, tuple[Health, str]]

@@ -48,6 +48,17 @@ class CurrentStep(Protocol):
 steps_of_threads: dict[int, Any] = {}
 
 
+#: What sessions prepare outside of steps, by the threads that do it.
+preparations_of_threads: dict[int, Any] = {}
+
+
+def check_preparation() -> None:
+    """Raises if what this thread prepares is to end; planning asks between two passes."""
+    found = preparations_of_threads.get(get_ident())
+    if found is not None:
+        found.check()
+
+
 #: Returns the number of this thread.
 current_thread = get_ident
 
@@ -84,8 +95,9 @@ def forget_when_forked(owner: ThreadOwner) -> None:
 
 
 def _forget_threads() -> None:
-    for thread in [t for t in steps_of_threads if t != get_ident()]:
-        del steps_of_threads[thread]
+    for found in (steps_of_threads, preparations_of_threads):
+        for thread in [t for t in found if t != get_ident()]:
+            del found[thread]
     for owner in list(_thread_owners):
         owner.forget_threads()
 
@@ -95,9 +107,11 @@ if hasattr(os, "register_at_fork"):  # where processes can be forked
 
 __all__ = [
     "CurrentStep",
+    "check_preparation",
     "current_step",
     "current_thread",
     "forget_when_forked",
+    "preparations_of_threads",
     "steps_of_threads",
     "working_for",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from flowscope.control.primitives import Enter
+from flowscope.graph.current_step import check_preparation
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
@@ -237,6 +238,7 @@ def sources(request: Wanted, operations: Operations) -> Iterator[tuple[str, Prog
     """
     program = prune(request.fetches, request.targets, request.feeds, request.read, operations)
     yield "prune", program
+    check_preparation()
     yield "inline", join(inline(program, request.read, operations))
 
 
@@ -252,6 +254,7 @@ def stages(
     """
     for one in PASSES:
         if one.runs_for(request):
+            check_preparation()
             is_placed = one.name == "place" and placed is not None
             program = placed if is_placed and placed else one.run(program, request)
             yield one.name, program
@@ -262,6 +265,7 @@ def after_placement(placed: Program, request: Wanted) -> Program:
     first = next(i for i, one in enumerate(PASSES) if one.name == "place") + 1
     for one in PASSES[first:]:
         if one.runs_for(request):
+            check_preparation()
             placed = one.run(placed, request)
     return placed
 

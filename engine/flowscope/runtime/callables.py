@@ -21,28 +21,30 @@ def made_callable(
     mode = session.config.mode
     call = session._call(fetches, feed_list, mode)
 
-    def current(values: tuple[Any, ...]) -> Call:
+    def current(values: tuple[Any, ...], deadline: tuple[int, int] | None) -> Call:
         nonlocal call
         if len(values) != len(feed_list):
             raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")
         if call.edits != session.graph.edits and not call.is_current(session.graph):
-            call = session._call(fetches, feed_list, mode)
+            call = session._call(fetches, feed_list, mode, deadline)
         return call
 
     def run(*values: Any) -> Any:
-        now = current(values)
-        if session.config.operation_timeout_in_ms or session.tracers:
-            return session._observed(now, values, None, None, 0, True)
+        deadline = session._deadline()
+        now = current(values, deadline)
+        if deadline is not None or session.tracers:
+            return session._observed(now, values, None, None, 0, True, deadline)
         feeds = tuple([c(v) for c, v in zip(now.converters, values, strict=True)])
         return now.rebuild(session._step(now, feeds))
 
     def run_with_options(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
         start = time.perf_counter_ns()
         checks.check_options(options, run_metadata)
+        deadline = session._deadline(options)
         misses = session._calls.misses
-        now = current(values)
+        now = current(values, deadline)
         was_cached = misses == session._calls.misses
-        return session._observed(now, values, options, run_metadata, start, was_cached)
+        return session._observed(now, values, options, run_metadata, start, was_cached, deadline)
 
     return run_with_options if accept_options else run
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flowscope.errors import DTypeError, InvalidArgumentError, OpError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError
+from flowscope.graph import default
 from flowscope.graph.graph import Graph
+from flowscope.graph.operation import runner
 from flowscope.plan.partitions import Mode
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
 from flowscope.runtime.fetches import structure_key
+
+if TYPE_CHECKING:
+    from flowscope.runtime.engine import Engine
+    from flowscope.runtime.remote import Target
 
 
 def check_arguments(graph: Any, config: Any, target: Any = None) -> None:
@@ -69,3 +75,24 @@ def bad_key(fetches: Any) -> OpError:
         "expected a tensor, an operation, a name or a structure of them to fetch, got "
         + type(fetches).__name__
     )
+
+
+def cluster_of(target: str | bytes | Target, owner: Engine, config: ConfigProto) -> Target:
+    """Returns the cluster that a session's target names; see `target_of`."""
+    from flowscope.runtime.remote import START_S, target_of  # most sessions are in this process
+
+    found = target_of(target, owner, config.operation_timeout_in_ms / 1e3 or START_S)
+    return found.narrowed(config.cluster_def) if config.cluster_def.job else found
+
+
+def run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
+    """Runs what `Tensor.eval` and `Operation.run` ask for, in a session or the default one."""
+    session = session or default.get_default_session()
+    if session is None:
+        raise GraphError("no default session: use `with sess.as_default():` or pass session=")
+    if session.graph is not fetch.graph:
+        raise GraphError("the default session runs another graph: pass session=")
+    return session.run(fetch, feed_dict)
+
+
+runner.append(run_in_default)

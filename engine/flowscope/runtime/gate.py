@@ -21,6 +21,7 @@ Why no wake is lost stands in `flowscope.runtime.gate_states`.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -34,7 +35,13 @@ from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.locations import Here, Moves, Where
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
-from flowscope.runtime.gate_states import TRANSITIONS, Request, State
+from flowscope.runtime.gate_states import (
+    TRANSITIONS,
+    GateOfPreparations,
+    Preparation,
+    Request,
+    State,
+)
 from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.predicates import END_OF_STEP, Predicate, out_of
 
@@ -47,7 +54,7 @@ _LOOK_S = 0.25
 _GLANCE_S = 0.002
 
 
-class Gate:
+class Gate(GateOfPreparations):
     """Holds, lets through or ends the steps of one session.
 
     Attributes:
@@ -78,6 +85,7 @@ class Gate:
         "is_by_op",
         "listener",
         "moves",
+        "preparing",
         "raised",
     )
 
@@ -88,6 +96,8 @@ class Gate:
         self.held_ns = 0
         self.listener: Callable[[Step], None] | None = None
         self.follower: Callable[[Request | Predicate | Literal["rearm"]], None] | None = None
+        #: What threads prepare for steps.
+        self.preparing: set[Preparation] = set()
         #: Entered by itself, not through the condition: that takes several instructions, between
         #: which the handler of a signal could raise and leave it held.
         self._lock = threading.RLock()
@@ -188,14 +198,6 @@ class Gate:
             seen = {s: s.where for s in steps if s.where is not None}
             return seen, {s for s in steps if s.held}
 
-    def clear_stop(self) -> None:
-        """Forgets a stop that no step has met: what it was meant for has ended by itself."""
-        with self._lock:
-            if self._state == "stopping":
-                for step in self.inside:
-                    step.is_stopping = False
-                self._set("open")
-
     def breakpoints(self) -> BreakTests:
         """Returns the breakpoints of the plan that runs on this thread."""
         step = current_step()
@@ -278,17 +280,10 @@ class Gate:
             self._set(self._state)
         self._tell_follower("rearm")
 
-    def stop_step(self, step: Step) -> None:
-        """Ends one step at its next safepoint; the others go on. From any thread."""
+    def limit(self, step: Step, deadline: tuple[int, int]) -> None:
+        """Gives a step a time to end; see `Step.deadline`."""
         with self._lock:
-            step.is_stopping = step in self.inside
-            self._set(self._state)
-            self._changed.notify_all()
-
-    def limit(self, step: Step, timeout_ms: int) -> None:
-        """Gives a step so many milliseconds from now on."""
-        with self._lock:
-            step.limit(timeout_ms)
+            step.deadline = deadline
             self._set(self._state)
 
     def left(self, step: Step) -> None:
@@ -458,12 +453,15 @@ class Gate:
         finally:
             step.held -= 1
 
-    def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
+    def wait(
+        self, is_done: Callable[[], bool], here: Here | None = None, until: float = math.inf
+    ) -> None:
         """Waits for something that others do; they `wake` the gate when they have done it.
 
         Args:
             is_done: Whether it has been done.
             here: What tells those who look where the step is.
+            until: When somebody looks again who has not been woken, by the monotonic clock.
 
         Raises: what `hold` does: a stop, a signal and a deadline end the wait.
         """
@@ -478,7 +476,8 @@ class Gate:
                     self._note(step, here)
                 step.waits_at = here
                 try:
-                    self._changed.wait(self._patience_s(step))
+                    left_s = max(0.0, until - time.monotonic())
+                    self._changed.wait(min(self._patience_s(step), left_s))
                 finally:
                     step.waits_at = None
 
@@ -531,8 +530,8 @@ class Gate:
             if step.call.trace is not None:
                 step.call.trace.waited("pause", start)
 
-    def _check(self, step: Step) -> None:
-        """Ends a step if it is to end."""
+    def _check(self, step: Step | Preparation) -> None:
+        """Ends a step, or what is prepared for one, if it is to end."""
         if self._state == "closed":
             raise CancelledError("the session was closed while the step ran")
         if self._is_stop_for(step):
@@ -550,16 +549,17 @@ class Gate:
                 "variables are as the last whole update left them"
             )
 
-    def _is_stop_for(self, step: Step) -> bool:
+    def _is_stop_for(self, step: Step | Preparation) -> bool:
         """Whether a stop is meant for a step: for one that came later, if it was for none."""
-        if any(s.is_stopping and s.includes(step) for s in self.inside):
+        if step.is_stopping or any(s.is_stopping and s.includes(step) for s in self.inside):
             return True
         self._end_stop()
-        return self._state == "stopping" and not self._are_stopping
+        return step.meets_any_stop and self._state == "stopping" and not self._are_stopping
 
     @property
     def _are_stopping(self) -> bool:
-        return any(s.is_stopping for s in self.inside)
+        is_stopping = any(s.is_stopping for s in self.inside)
+        return is_stopping or any(one.is_stopping for one in self.preparing)
 
     def _end_stop(self) -> None:
         """Ends a stop that was met, once all have ended that it was meant for."""
@@ -573,6 +573,8 @@ class Gate:
                 self._is_met = False
                 for step in self.inside:
                     step.is_stopping = True
+                for one in self.preparing:
+                    one.stop()
             if isinstance(request, Predicate):
                 self._predicates.append(request)
                 request = "step"

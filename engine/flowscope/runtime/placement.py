@@ -8,9 +8,10 @@ the plan that they have. Values of variables go along.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from flowscope.errors import InvalidArgumentError, OpError
+from flowscope.errors import InvalidArgumentError, OpError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
@@ -24,6 +25,7 @@ from flowscope.plan.placement.simulation import Greedy, Prediction
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Program
 from flowscope.runtime.resources import VariableState
+from flowscope.runtime.waiting import acquire
 
 if TYPE_CHECKING:
     from flowscope.runtime.planner import Planner
@@ -202,7 +204,8 @@ def predict_move_of(session: Session, plan: Plan, op_or_scope: Any, device: Any)
 def move(session: Session, op_or_scope: Any, device: Any) -> Move:
     """Moves operations to a device; see `Session.move`."""
     planner = session.planner
-    with planner.lock:
+    acquire(planner.lock, "for a plan of the session")
+    try:
         wishes, operations = _wishes(session, op_or_scope, device)
         found = Move(None, None, 0, _without_kernel(operations, next(iter(wishes.values()))))
         if found.refused is not None:
@@ -215,17 +218,25 @@ def move(session: Session, op_or_scope: Any, device: Any) -> Move:
                     raise InvalidArgumentError(found.refused)
                 going.update(handles)
         _check_queues_stay(planner, going)
+        left = [_brought(planner, handle, name) for handle, name in going.items()]
         for op in operations:
             op.device = wishes[op.id]
             session.graph.edited(op)
             planner.moves.add(session.graph.edits)
-        for handle, name in going.items():
-            _take_along(planner, handle, name)
+        for state in left:
+            if state is not None:
+                with suppress(UnavailableError):  # it hangs or is lost: with it goes what it has
+                    state.drop()
+    finally:
+        planner.lock.release()
     return found
 
 
-def _take_along(planner: Planner, handle: Operation, name: str) -> None:
-    """Brings the value of a variable to another device."""
+def _brought(planner: Planner, handle: Operation, name: str) -> Any:
+    """Brings the value of a variable to another device; returns the state that it leaves, if any.
+
+    That keeps the value until the operations have moved: so a move that fails has moved nothing.
+    """
     op, before = handle.definition, planner.placements.get(handle.id, "")
     state = planner.state_at(op, before)
     if not planner.is_elsewhere(before) and not planner.is_elsewhere(name):
@@ -233,7 +244,8 @@ def _take_along(planner: Planner, handle: Operation, name: str) -> None:
             state.relocate(planner.device_named(name).put)
     elif isinstance(op, VarHandleOp) and state.is_initialized:
         planner.state_at(op, name).assign(state.read())
-        state.drop()
+        return state
+    return None
 
 
 def _predicted(

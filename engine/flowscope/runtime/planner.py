@@ -135,7 +135,11 @@ class Planner:
             given: The values that are fed, by which the plan's costs are estimated; () where none
                 are there yet.
         """
-        with self.lock:
+        if not self.lock.acquire(False):
+            from flowscope.runtime.waiting import acquire  # few sessions plan on two threads
+
+            acquire(self.lock, "for another plan of the session")
+        try:
             found = self.calls.find(key)
             if found is not None and found.is_current(self._graph):
                 return found
@@ -156,6 +160,13 @@ class Planner:
                 self._bind(call, self.around)
             self.calls.add(key, call)
             return call
+        finally:
+            self.lock.release()
+
+    def known(self, key: Hashable) -> Call | None:
+        """Returns the call of a key, where one was made lately that is not stale."""
+        found = self.calls.get(key)
+        return found if found is not None and found.is_current(self._graph) else None
 
     def _moved_since(self, call: Call, request: Request) -> tuple[Plan, Mapping[int, str]] | None:
         """Returns a stale plan and what its moved operations ask for; None if more has changed."""

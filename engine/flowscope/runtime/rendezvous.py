@@ -24,6 +24,7 @@ Other transports implement `Channel`; `tests/runtime/test_rendezvous.py` holds w
 from __future__ import annotations
 
 import copy
+import math
 import threading
 import time
 from collections import deque
@@ -55,7 +56,9 @@ class WaitingGate(Protocol):
 
     raised: bool
 
-    def wait(self, is_done: Callable[[], bool], here: Here | None = None) -> None:
+    def wait(
+        self, is_done: Callable[[], bool], here: Here | None = None, until: float = math.inf
+    ) -> None:
         """Waits for something that others do; ends the wait where the step is to end."""
 
     def wake(self) -> None:
@@ -111,6 +114,9 @@ class Waiter:
 
     __slots__ = ("_gate", "_lock")
 
+    #: Whether who waits has to `sleep` again and again: nobody wakes it.
+    polls = False
+
     def __init__(self) -> None:
         self._gate: WaitingGate | None = None
         #: Held, but for the moment between a wake and the end of the wait.
@@ -128,15 +134,32 @@ class Waiter:
             if gate is not None:
                 gate.wake()
 
-    def wait(self, is_done: Callable[[], bool], gate: WaitingGate, here: Here | None) -> None:
-        """Waits for a wake; a stop, a signal and a deadline end the wait, with an error."""
+    def wait(
+        self,
+        is_done: Callable[[], bool],
+        gate: WaitingGate,
+        here: Here | None,
+        until: float = math.inf,
+    ) -> None:
+        """Waits for a wake; a stop, a signal and a deadline end the wait, with an error.
+
+        Args:
+            is_done: Whether there is nothing to wait for.
+            gate: Where the thread waits.
+            here: What tells those who look where the step is.
+            until: When the wait is over, in seconds of the monotonic clock.
+        """
         if is_done() or (not gate.raised and self._lock.acquire(True, _BRIEF_S)):
             return
         self._gate = gate
         try:
-            gate.wait(is_done, here)
+            gate.wait(is_done, here, until)
         finally:
             self._gate = None
+
+    def sleep(self, seconds: float) -> None:
+        """Waits for a wake, so long at most; see `flowscope.runtime.waiting`."""
+        self._lock.acquire(True, seconds)
 
     def wait_on(self, is_done: Callable[[], bool]) -> None:
         """Waits where the step may not be held: nothing but the wake ends it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.errors import CancelledError, GraphError
+from flowscope.errors import CancelledError, GraphError, OpError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.graph.graph import Graph
 from flowscope.plan.plan import Plan
@@ -55,7 +55,11 @@ class Runner:
         self._entropy = int.from_bytes(os.urandom(8))
 
     def _step(
-        self, call: Call, feeds: tuple[Any, ...], number: int | None = None, timeout_ms: int = 0
+        self,
+        call: Call,
+        feeds: tuple[Any, ...],
+        number: int | None = None,
+        deadline: tuple[int, int] | None = None,
     ) -> tuple[Any, ...]:
         """Runs one step: the hot path. Nothing here that could be done once."""
         __tracebackhide__ = True
@@ -70,8 +74,8 @@ class Runner:
         self._latest = call
         start = time.perf_counter_ns()
         try:
-            if timeout_ms:
-                gate.limit(step, timeout_ms)
+            if deadline is not None:
+                gate.limit(step, deadline)
             function = call.function
             if call.uses_blas:
                 one_thread.enter()
@@ -124,6 +128,13 @@ class Runner:
             if on_main:
                 interrupt.leave()
         return values
+
+    def _note_end(self, error: OpError) -> None:
+        """Notes that a stop or a deadline has ended what was prepared for a step, as its end."""
+        self._failed += 1
+        if isinstance(error, CancelledError):
+            self._stopped = self.attempts
+        self._failure.take(error, self.attempts)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import (
+    CancelledError,
+    DeadlineExceededError,
     DTypeError,
-    GraphError,
     InvalidArgumentError,
     NestingError,
 )
 from flowscope.graph import default, providers
 from flowscope.graph.graph import Graph
-from flowscope.graph.operation import Operation, Tensor, runner
+from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.definition import GraphDef
 from flowscope.graph.summary import counted
 from flowscope.plan.partitions import Mode
@@ -36,12 +37,14 @@ from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import nbytes, stats, taken_apart
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.freed_memory import keep_freed_memory
+from flowscope.runtime.gate_states import Preparation
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import Container, VariableState
+from flowscope.runtime.step import deadline_after
 from flowscope.runtime.step_trace import StepTrace, Tracer
 
 if TYPE_CHECKING:
@@ -92,7 +95,7 @@ class Session(Controls):
         make_tasks = None if is_sequential else pool.tasks
         self.devices: tuple[Device, ...] = local_devices(self.config, pool.parallel_for, make_tasks)
         #: The cluster that it runs on; None for this process.
-        self.cluster = _cluster_of(target, self.engine, self.config) if target else None
+        self.cluster = checks.cluster_of(target, self.engine, self.config) if target else None
         self._remote = None if self.cluster is None else self._join(self.cluster)
         if self.config.intra_op_parallelism_threads:
             from flowscope.runtime import blas  # at need: it looks at all loaded libraries
@@ -187,13 +190,16 @@ class Session(Controls):
         __tracebackhide__ = True
         start = time.perf_counter_ns()
         checks.check_options(options, run_metadata)
+        deadline = self._deadline(options)
         checks.check_feed_dict(feed_dict)
         apart = taken_apart(feed_dict)
         given = feed_dict or {} if apart is None else apart
         misses = self._calls.misses
-        call = self._call(fetches, given, (options and options.mode) or self.config.mode)
+        mode = (options and options.mode) or self.config.mode
+        call = self._call(fetches, given, mode, deadline)
         was_cached = misses == self._calls.misses
-        return self._observed(call, tuple(given.values()), options, run_metadata, start, was_cached)
+        values = tuple(given.values())
+        return self._observed(call, values, options, run_metadata, start, was_cached, deadline)
 
     def _observed(
         self,
@@ -203,6 +209,7 @@ class Session(Controls):
         run_metadata: RunMetadata | None,
         start: int,
         was_cached: bool,
+        deadline: tuple[int, int] | None,
     ) -> Any:
         __tracebackhide__ = True
         tracers = [t for t in self.tracers if t.wants(call.plan)]
@@ -217,7 +224,7 @@ class Session(Controls):
             if trace is not None:
                 trace.fed = step_start
                 traced = call.traced(trace)
-            values = self._step(traced, feeds, timeout_ms=self._timeout_ms(options))
+            values = self._step(traced, feeds, deadline=deadline)
             step_ns = time.perf_counter_ns() - step_start
             result = values[0] if call.single else call.rebuild(values)
             if trace is not None:
@@ -247,16 +254,26 @@ class Session(Controls):
             )
         return result
 
-    def _timeout_ms(self, options: RunOptions | None) -> int:
+    def _deadline(self, options: RunOptions | None = None) -> tuple[int, int] | None:
+        """Returns when a call of the user's that begins now is to end; see `Step.deadline`."""
         own = options.timeout_in_ms if options is not None else 0
-        return own or self.config.operation_timeout_in_ms
+        return deadline_after(own or self.config.operation_timeout_in_ms)
 
-    def _call(self, fetches: Any, feeds: Any, mode: Mode) -> Call:
+    def _call(
+        self, fetches: Any, feeds: Any, mode: Mode, deadline: tuple[int, int] | None = None
+    ) -> Call:
         __tracebackhide__ = True
         self._check_open()
         key = checks.key_of(fetches, feeds, mode)
-        given = tuple(feeds.values()) if isinstance(feeds, Mapping) else ()
-        call = self._planner.call(key, fetches, key[1], mode, given)
+        call = self._planner.known(key)
+        if call is None:
+            given = tuple(feeds.values()) if isinstance(feeds, Mapping) else ()
+            try:
+                with Preparation(self.gate, deadline, begins_step=True):
+                    call = self._planner.call(key, fetches, key[1], mode, given)
+            except (CancelledError, DeadlineExceededError) as e:
+                self._note_end(e)
+                raise
         reruns.initialize(self, call)
         return call
 
@@ -292,7 +309,7 @@ class Session(Controls):
         if isinstance(containers, str):
             raise DTypeError(f"expected a list of containers' names, got {containers!r}")
         current = engine.current()
-        cluster = _cluster_of(target, current, config or ConfigProto()) if target else None
+        cluster = checks.cluster_of(target, current, config or ConfigProto()) if target else None
         (current.containers if cluster is None else cluster).reset(containers)
 
     # -- more ways to run -----------------------------------------------------------------------
@@ -351,11 +368,8 @@ class Session(Controls):
         if handle.pattern.planner is not self._planner:
             raise InvalidArgumentError("the handle belongs to another session")
         checks.check_feed_dict(feed_dict)
-        return handle.go_on(fetches, taken_apart(feed_dict) or feed_dict or {}, self._stage)
-
-    def _stage(self, call: Call, feeds: tuple[Any, ...], number: int) -> tuple[Any, ...]:
-        __tracebackhide__ = True
-        return self._step(call, feeds, number, self.config.operation_timeout_in_ms)
+        step = partial(self._step, deadline=self._deadline())
+        return handle.go_on(fetches, taken_apart(feed_dict) or feed_dict or {}, step)
 
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
         """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""
@@ -379,7 +393,8 @@ class Session(Controls):
         """
         from flowscope.runtime.placement import placement
 
-        return placement(self, fetches, feeds, anew)
+        with Preparation(self.gate, self._deadline()):
+            return placement(self, fetches, feeds, anew)
 
     def predict_move(self, op_or_scope: Any, device: Any, fetches: Any, feeds: Any = ()) -> Move:
         """Returns what `move` would change of the steps of some fetches; nothing is changed.
@@ -394,7 +409,8 @@ class Session(Controls):
         """
         from flowscope.runtime.placement import predict_move
 
-        return predict_move(self, op_or_scope, device, fetches, feeds)
+        with Preparation(self.gate, self._deadline()):
+            return predict_move(self, op_or_scope, device, fetches, feeds)
 
     def move(self, op_or_scope: Any, device: Any) -> Move:
         """Moves operations to another device, as if they were built there.
@@ -417,7 +433,8 @@ class Session(Controls):
         """
         from flowscope.runtime.placement import move
 
-        return move(self, op_or_scope, device)
+        with Preparation(self.gate, self._deadline()):
+            return move(self, op_or_scope, device)
 
     @property
     def plan_cache(self) -> PlanCacheInfo:
@@ -491,7 +508,8 @@ class Session(Controls):
                 mean and largest one, and a histogram; of large values, of some elements that lie
                 evenly in them. A value of over 4 MB on a worker is not looked at.
         """
-        return self.debug.variables(scope, statistics)
+        with Preparation(self.gate, self._deadline()):
+            return self.debug.variables(scope, statistics)
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -571,13 +589,6 @@ class Session(Controls):
         return f"<fs.{type(self).__name__}: {', '.join(parts)}>"
 
 
-def _cluster_of(target: str | bytes | Target, owner: engine.Engine, config: ConfigProto) -> Target:
-    from flowscope.runtime.remote import START_S, target_of  # most sessions are in this process
-
-    found = target_of(target, owner, config.operation_timeout_in_ms / 1e3 or START_S)
-    return found.narrowed(config.cluster_def) if config.cluster_def.job else found
-
-
 def _cost_model(config: ConfigProto) -> Tracer | None:
     if config.graph_options.build_cost_model <= 0:
         return None
@@ -585,16 +596,5 @@ def _cost_model(config: ConfigProto) -> Tracer | None:
 
     return CostModel(config.graph_options)
 
-
-def _run_in_default(fetch: Any, feed_dict: Any, session: Any) -> Any:
-    session = session or default.get_default_session()
-    if session is None:
-        raise GraphError("no default session: use `with sess.as_default():` or pass session=")
-    if session.graph is not fetch.graph:
-        raise GraphError("the default session runs another graph: pass session=")
-    return session.run(fetch, feed_dict)
-
-
-runner.append(_run_in_default)
 
 __all__ = ["Session"]

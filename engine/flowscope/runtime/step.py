@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import Call
     from flowscope.runtime.gate import Gate
+    from flowscope.runtime.gate_states import Preparation
     from flowscope.runtime.predicates import Predicate
     from flowscope.runtime.rendezvous import Channel
     from flowscope.runtime.samples import Sample
@@ -112,6 +113,7 @@ class Step:
         met: The breakpoint that it is held at; None for none.
         is_rearmed: Whether breakpoints were set that its code does not ask at: it is to leave that
             at its next safepoint, and to go on with code that does.
+        meets_any_stop: Whether a stop is meant for it, too, that came when nothing ran.
         waited_ns: Nanoseconds that it stood still.
         takes_turns: Whether it is a part of a step that runs in several processes: it is not
             stepped by itself, but when its turn comes.
@@ -145,6 +147,7 @@ class Step:
     stops = 0
     met: Any = None
     is_rearmed = False
+    meets_any_stop = True
     waited_ns = 0
     takes_turns = False
     keeps_turns = False
@@ -229,17 +232,13 @@ class Step:
             self._updates = SharedUpdates()
         return self._updates
 
-    def includes(self, step: Step | None) -> bool:
+    def includes(self, step: Step | Preparation | None) -> bool:
         """Whether a step is this one, or runs inside of it."""
         while step is not None and step is not self:
             step = step.around
         return step is not None
 
     # -- time -----------------------------------------------------------------------------------
-
-    def limit(self, timeout_ms: int) -> None:
-        """Gives it so many milliseconds from now on."""
-        self.deadline = (time.monotonic_ns() + timeout_ms * 1_000_000, timeout_ms)
 
     def inherit_limit(self) -> None:
         """Lets it end with the step around it, if that has a deadline and it has none."""
@@ -300,4 +299,9 @@ class Step:
                 state.undo()
 
 
-__all__ = ["Step"]
+def deadline_after(timeout_ms: int) -> tuple[int, int] | None:
+    """Returns the deadline that is so many milliseconds from now; None for 0."""
+    return (time.monotonic_ns() + timeout_ms * 1_000_000, timeout_ms) if timeout_ms else None
+
+
+__all__ = ["Step", "deadline_after"]

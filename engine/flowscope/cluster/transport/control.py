@@ -16,8 +16,10 @@ from typing import Any
 
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.messages import MessageReader, packed
-from flowscope.cluster.transport.runs import read_some
-from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
+from flowscope.cluster.transport.runs import LateAnswerError, read_some
+from flowscope.errors import InternalError, OpError, UnavailableError
+from flowscope.runtime.rendezvous import Waiter
+from flowscope.runtime.waiting import OWN, wait_for
 
 Answer = dict[str, Any] | None
 #: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say; or a
@@ -30,13 +32,58 @@ _GOODBYE_S, _LATE_GOODBYE_S = 0.5, 1.0
 _ASK, _TELL, _ANSWER, _RAISED, _GOODBYE = "ask", "tell", "answer", "raised", "goodbye"
 
 
-class _Question:
-    __slots__ = ("answer", "done", "error")
+class Question:
+    """A message whose answer has not been taken.
 
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.answer: dict[str, Any] = {}
-        self.error: OpError | None = None
+    Args:
+        peer: Who is asked.
+        kind: The message's kind, for errors.
+        forget: Is told that nobody waits for the answer any more.
+
+    Attributes:
+        answered: When the answer came, by `time.perf_counter`.
+    """
+
+    def __init__(self, peer: str, kind: str, forget: Callable[[], Any]) -> None:
+        self._peer = peer
+        self._kind = kind
+        self._forget = forget
+        self._waiter = Waiter()
+        self._is_done = False
+        self.answered = 0.0
+        self._answer: dict[str, Any] = {}
+        self._error: OpError | None = None
+
+    def told(self, answer: dict[str, Any], error: OpError | None = None) -> None:
+        """Takes the answer, or the error in the place of one."""
+        self._answer, self._error = answer, error
+        self.answered = time.perf_counter()
+        self._is_done = True
+        self._waiter.wake()
+
+    def result(self, until: float, owned_by: Any = OWN) -> dict[str, Any]:
+        """Returns the answer; waits for it until a time of the monotonic clock.
+
+        Raises:
+            LateAnswerError: if it does not come in time, a DeadlineExceededError.
+            UnavailableError: if the peer is lost, or hangs.
+            InternalError: if the peer's handler has raised.
+        """
+        begun = time.monotonic()
+        what = f"for the answer of {self._peer} to {self._kind!r}"
+        try:
+            is_there = wait_for(
+                lambda: self._is_done, self._waiter, what=what, until=until, owned_by=owned_by
+            )
+        finally:
+            self._forget()
+        if not is_there:
+            raise LateAnswerError(
+                f"{self._peer} has not answered {self._kind!r} within {until - begun:.3g} s"
+            )
+        if self._error is not None:
+            raise self._error
+        return self._answer
 
 
 class Control:
@@ -67,7 +114,7 @@ class Control:
         self._on_ended = on_ended
         self._aside = aside
         self._numbers = itertools.count()
-        self._questions: dict[int, _Question] = {}
+        self._questions: dict[int, Question] = {}
         self._reader = MessageReader()
         self._ending = threading.Lock()
         self._has_ended = False
@@ -99,30 +146,20 @@ class Control:
         """Tells the peer that this end goes by itself."""
         self._send({_GOODBYE: True})
 
-    def call(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Returns the answer to a message.
-
-        Raises:
-            DeadlineExceededError: if it does not come in time.
-            UnavailableError: if the peer is lost.
-            InternalError: if the peer's handler has raised.
-        """
-        number, question = next(self._numbers), _Question()
+    def ask(self, message: dict[str, Any]) -> Question:
+        """Sends a message that has an answer; never waits."""
+        number, kind = next(self._numbers), str(message.get("kind", "a message"))
+        question = Question(self._peer, kind, lambda: self._questions.pop(number, None))
         self._questions[number] = question
-        try:
-            self._send({_ASK: message, "number": number})
-            if self._has_ended:  # it may have looked through the questions before
-                self._lost(question)
-            if not question.done.wait(timeout_s):
-                raise DeadlineExceededError(
-                    f"{self._peer} has not answered {message.get('kind', 'a message')!r} within "
-                    f"{timeout_s:g} s"
-                )
-        finally:
-            self._questions.pop(number, None)
-        if question.error is not None:
-            raise question.error
-        return question.answer
+        self._send({_ASK: message, "number": number})
+        if self._has_ended:  # it may have looked through the questions before
+            self._lost(question)
+        return question
+
+    def give_up(self, error: OpError) -> None:
+        """Has all questions end with an error: the peer hangs."""
+        for question in list(self._questions.values()):
+            question.told({}, type(error)(error.message))
 
     def _send(self, message: dict[str, Any]) -> None:
         self.connection.write(*packed(message))
@@ -143,9 +180,9 @@ class Control:
         if is_told:
             self._aside(lambda: self._on_ended(error))
 
-    def _lost(self, question: _Question) -> None:
-        question.error = UnavailableError(f"{self._peer} is lost: its control connection has ended")
-        question.done.set()
+    def _lost(self, question: Question) -> None:
+        why = "its control connection has ended"
+        question.told({}, UnavailableError(f"{self._peer} is lost: {why}"))
 
     def _on_ready(self) -> None:
         """Takes what has come; on the poller's thread."""
@@ -174,10 +211,9 @@ class Control:
             question = self._questions.get(message.get("number", -1))
             if question is None:  # nobody waits for it any more
                 return
-            question.answer = message.get(_ANSWER) or {}
-            if _RAISED in message:
-                question.error = InternalError(f"{self._peer} raised {message[_RAISED]}")
-            question.done.set()
+            raised = message.get(_RAISED)
+            error = InternalError(f"{self._peer} raised {raised}") if _RAISED in message else None
+            question.told(message.get(_ANSWER) or {}, error)
 
     def _do(self, message: Any) -> dict[str, Any]:
         if type(message) is not dict:
@@ -201,4 +237,4 @@ def _told(do: Callable[[], Any]) -> dict[str, Any]:
         return {_RAISED: f"{type(e).__name__}: {e}"}
 
 
-__all__ = ["Control", "OnCall"]
+__all__ = ["Control", "OnCall", "Question"]

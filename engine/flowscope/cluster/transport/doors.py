@@ -20,6 +20,7 @@ from typing import Any
 
 from flowscope.cluster.transport.handshake import Met, Words
 from flowscope.graph.lazy import frozen
+from flowscope.runtime.waiting import ENDS_S, join
 
 _READ_BYTES = 1 << 14
 #: So many sockets that others have accepted may wait for their turn.
@@ -118,8 +119,7 @@ class Doors:
         """Ends the thread, and all connections that nobody has been shown for."""
         self._is_closed = True
         self._wake()
-        if self._thread.ident is not None:
-            self._thread.join()
+        join(self._thread, ENDS_S)
         for sock in [*self._forming, *self._given]:
             sock.close()
         self._forming.clear()

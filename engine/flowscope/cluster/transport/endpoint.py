@@ -13,17 +13,16 @@ Nothing here knows sessions, plans or Dask.
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.cluster.transport import poly1305
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.connections import Connection
-from flowscope.cluster.transport.control import Control, OnCall
+from flowscope.cluster.transport.connector import HANDSHAKE_S, PURPOSES, Connector
+from flowscope.cluster.transport.control import Control, OnCall, Question
 from flowscope.cluster.transport.counters import Counters
 from flowscope.cluster.transport.doors import LIMITS, DoorLimits, Doors
 from flowscope.cluster.transport.flusher import Flusher
@@ -32,16 +31,14 @@ from flowscope.cluster.transport.handshake import (
     Hello,
     Met,
     Words,
-    carry,
-    introduce,
     meet,
     refusal,
 )
 from flowscope.cluster.transport.links import Link
 from flowscope.cluster.transport.macs import Seal
-from flowscope.cluster.transport.peers import Address, Forming, Peer
+from flowscope.cluster.transport.peers import Address, Forming, Peer, Way
 from flowscope.cluster.transport.poller import Poller
-from flowscope.cluster.transport.runs import OnRun, PendingRun, RunConnection, first_done, serve
+from flowscope.cluster.transport.runs import OnRun, PendingRun, first_done, serve
 from flowscope.cluster.transport.sender import Sender
 from flowscope.cluster.transport.steps import Steps
 from flowscope.cluster.transport.switch_interval import ShortSwitches
@@ -51,11 +48,10 @@ from flowscope.errors import (
     OpError,
     UnavailableError,
 )
+from flowscope.runtime.waiting import OWN, join, wait_for
 
-#: The connections of two peers.
-_PURPOSES = ("control", "small", "bulk")
-#: So long a whole handshake may take.
-_HANDSHAKE_S = 5.0
+#: So long what is left of a lost peer may take to end.
+_ENDS_S = 10.0
 _BACKLOG = 128
 
 
@@ -79,11 +75,7 @@ def _no_dial(address: str, timeout_s: float) -> socket.socket:
     raise ConnectionRefusedError("this process has sockets only")
 
 
-class _UnreachableError(UnavailableError):
-    """Nobody has answered at an address."""
-
-
-class Endpoint:
+class Endpoint(Connector):
     """One process' end. See the module.
 
     Args:
@@ -151,68 +143,6 @@ class Endpoint:
 
     # ------------------------------------------------------------ peers
 
-    def connect(
-        self,
-        peer: str,
-        address: Address,
-        incarnation: int,
-        timeout_s: float = 5.0,
-        *,
-        instead: str | None = None,
-    ) -> None:
-        """Connects with a peer, unless it is connected; afterwards both ends can send.
-
-        Args:
-            peer: Its name.
-            address: Where it listens.
-            incarnation: Which life of it is meant.
-            timeout_s: How long it may take to reach it, and then the handshake, of each connection.
-            instead: Where it is reached if no socket reaches its machine.
-
-        Raises:
-            UnavailableError: if it cannot be reached, or another life of it is there.
-            UnauthenticatedError: if it does not know the secret.
-        """
-        with self._lock:
-            turn = self._connecting.setdefault(peer, threading.Lock())
-        with turn:
-            if self.is_connected(peer, incarnation):
-                return
-            if instead is None:
-                self._connect(peer, address, incarnation, timeout_s)
-            else:
-                self._connect_some_way(peer, address, instead, incarnation, timeout_s)
-
-    def _connect_some_way(
-        self, peer: str, address: Address, instead: str, incarnation: int, timeout_s: float
-    ) -> None:
-        """Connects by a socket, or where none reaches the peer's machine by the other address."""
-        host = address[0]
-        if self._is_reached.get(host, True):
-            try:
-                self._connect(peer, address, incarnation, timeout_s)
-                self._is_reached[host] = True
-                return
-            except _UnreachableError:
-                if host in self._is_reached:  # its machine is, the process is not
-                    raise
-        self._connect(peer, instead, incarnation, timeout_s)
-        self._is_reached[host] = False
-
-    def _connect(self, peer: str, address: Address, incarnation: int, timeout_s: float) -> None:
-        group = int.from_bytes(os.urandom(8), "little")
-        made: dict[str, Connection] = {}
-        try:
-            for purpose in _PURPOSES:
-                made[purpose] = self._open(purpose, group, peer, address, incarnation, timeout_s)
-        except BaseException:
-            for one in made.values():
-                one.close()
-            if self.is_connected(peer, incarnation):  # it has connected with us meanwhile
-                return
-            raise
-        self._admit(Peer(peer, incarnation, address, made))
-
     def is_connected(self, peer: str, incarnation: int | None = None) -> bool:
         """Whether messages for a peer, or only for one life of it, have somewhere to go."""
         found = self._peers.get(peer)
@@ -249,22 +179,44 @@ class Endpoint:
         self._bulk_poller.close()
         self._sender.close()
         ShortSwitches.end()
-        end = time.monotonic() + _HANDSHAKE_S
+        end = time.monotonic() + HANDSHAKE_S
         for thread in list(self._threads):
             if thread is not threading.current_thread():
-                thread.join(max(0.0, end - time.monotonic()))
+                join(thread, max(0.0, end - time.monotonic()))
 
     # ------------------------------------------------------------ messages
 
-    def call(self, peer: str, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    def call(
+        self, peer: str, message: dict[str, Any], timeout_s: float, owned_by: Any = OWN
+    ) -> dict[str, Any]:
         """Returns a peer's answer to a control message. Not to be called by `on_call`.
+
+        Args:
+            peer: Its name.
+            message: Plain data.
+            timeout_s: How long the answer may take.
+            owned_by: See `flowscope.runtime.waiting.wait_for`.
 
         Raises:
             DeadlineExceededError: if it does not come in time.
             UnavailableError: if the peer is not connected, or is lost meanwhile.
             InternalError: if what does it at the peer has raised.
         """
-        return self._peer(peer).control.call(message, timeout_s)
+        return self.ask(peer, message).result(time.monotonic() + timeout_s, owned_by)
+
+    def ask(self, peer: str, message: dict[str, Any]) -> Question:
+        """Sends a control message whose answer is taken later; never waits.
+
+        Raises:
+            UnavailableError: if the peer is not connected.
+        """
+        return self._peer(peer).control.ask(message)
+
+    def give_up(self, peer: str, error: OpError) -> None:
+        """Has all that waits for a peer's answers end with an error: the peer hangs."""
+        found = self._peers.get(peer)
+        if found is not None:
+            found.give_up(error)
 
     def tell(self, peer: str, message: dict[str, Any]) -> None:
         """Sends a control message that has no answer; never waits.
@@ -309,10 +261,12 @@ class Endpoint:
             UnavailableError: if the peer is not connected.
         """
         found = self._peer(peer)
-        try:
-            carrier = found.idle.pop()
-        except IndexError:
-            carrier = self._new_run(found)
+        while True:
+            try:
+                carrier = found.idle.pop()
+                break
+            except IndexError:
+                self._new_runs([found], OWN)
         found.runs_started += 1
         return carrier.start(header, values)
 
@@ -359,55 +313,6 @@ class Endpoint:
         if found is None:
             raise UnavailableError(f"{name} is not connected with {self.name}, or is lost")
         return found
-
-    def _new_run(self, peer: Peer) -> RunConnection:
-        if peer.address is None:
-            raise UnavailableError(
-                f"{peer.name} has connected with {self.name}: only {peer.name} can start runs"
-            )
-        one = self._open("run", 0, peer.name, peer.address, peer.incarnation, _HANDSHAKE_S)
-        peer.runs.add(one)
-
-        def free(carrier: RunConnection) -> None:
-            if one.error is not None:
-                peer.ended(one)
-            elif peer.is_lost:
-                one.close()
-            else:
-                peer.idle.append(carrier)
-
-        return RunConnection(peer.name, one, free)
-
-    def _open(
-        self,
-        purpose: str,
-        group: int,
-        peer: str,
-        address: Address,
-        incarnation: int,
-        timeout_s: float,
-    ) -> Connection:
-        has_poly1305 = poly1305.is_available()
-        hello = Hello(purpose, group, self.name, self.incarnation, peer, incarnation, has_poly1305)
-        try:
-            sock = self._reached(address, timeout_s)
-            try:
-                tls = None
-                if self._tls is not None and not isinstance(address, str):
-                    tls = Tls(self._tls.client, False, address[0])
-                words = introduce(hello, self._secret, tls)
-                return self._made(sock, carry(words, sock, timeout_s), purpose)
-            except BaseException:
-                sock.close()
-                raise
-        except OSError as e:
-            where = address if isinstance(address, str) else f"{address[0]}:{address[1]}"
-            raise _UnreachableError(f"{peer} cannot be reached at {where}: {e}") from e
-
-    def _reached(self, address: Address, timeout_s: float) -> socket.socket:
-        if isinstance(address, str):
-            return self.dial(address, timeout_s)
-        return socket.create_connection(address, timeout_s)
 
     def _made(self, sock: socket.socket, seal: Seal, purpose: str) -> Connection:
         sock.settimeout(None)
@@ -479,7 +384,7 @@ class Endpoint:
             if not is_known:
                 raise FailedPreconditionError(f"{hello.sender} is not connected with {self.name}")
             return known
-        if hello.purpose not in _PURPOSES:
+        if hello.purpose not in PURPOSES:
             raise FailedPreconditionError(f"expected a purpose, got {hello.purpose!r}")
         if is_known:
             raise FailedPreconditionError(f"{hello.sender} is connected with {self.name} already")
@@ -493,7 +398,7 @@ class Endpoint:
                 return
             found = self._forming.setdefault(hello.group, Forming({}, time.monotonic()))
             found.connections[hello.purpose] = one
-            is_complete = len(found.connections) == len(_PURPOSES)
+            is_complete = len(found.connections) == len(PURPOSES)
             if is_complete:
                 del self._forming[hello.group]
             old = self._left_alone()
@@ -507,7 +412,7 @@ class Endpoint:
 
     def _left_alone(self) -> list[Connection]:
         """Takes out the connections of peers that have not made all of them in time."""
-        begun = time.monotonic() - len(_PURPOSES) * _HANDSHAKE_S
+        begun = time.monotonic() - len(PURPOSES) * HANDSHAKE_S
         old = [group for group, some in self._forming.items() if some.began < begun]
         return [one for group in old for one in self._forming.pop(group).connections.values()]
 
@@ -568,16 +473,20 @@ class Endpoint:
             if self._links.get(peer.name) is peer.link:
                 del self._links[peer.name]
         if was_lost:
-            peer.gone.wait()
+            wait_for(
+                lambda: peer.has_gone, peer.gone, what=f"for the end of {peer.name}",
+                until=time.monotonic() + _ENDS_S, owned_by=None,
+            )  # fmt: skip
             return
         peer.control.close()
         peer.close()
         self._steps.lost(peer.name, error or ConnectionResetError("it has left"))
         with self._lock:
             self._going.discard(peer)
-        peer.gone.set()
+        peer.has_gone = True
+        peer.gone.wake()
         if error is not None:
             self.on_lost(peer.name, peer.incarnation, error)
 
 
-__all__ = ["Address", "Endpoint", "Peer"]
+__all__ = ["Address", "Endpoint", "Peer", "Way"]

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from flowscope.runtime.waiting import ENDS_S, join
+
 #: So long frames wait for others.
 _WAIT_S = 0.0005
 #: It goes on to look for some time: to be woken for each frame costs more.
@@ -63,8 +65,8 @@ class Flusher:
             self._is_closed = True
             thread = self._thread
         self._go.release()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        if thread is not None:
+            join(thread, ENDS_S)
 
     def _run(self) -> None:
         while True:

@@ -10,16 +10,14 @@ all of it is sealed, and certificates have been checked before. Without, both en
 from the secret and the random numbers, and all after the proofs is authenticated (`macs`).
 
 Each end's part is a generator (`Words`): it gives bytes to write and is sent bytes that were read,
-so nothing here knows a socket, a thread or a clock but `carry`, for who may wait.
+so nothing here knows a socket, a thread or a clock.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
-import socket
 import struct
-import time
 from collections.abc import Generator
 from typing import Any, TypeVar
 
@@ -223,35 +221,6 @@ def _session_keys(secret: bytes, *said: bytes) -> tuple[bytes, bytes]:
     )
 
 
-def carry(words: Words[Found], sock: socket.socket, timeout_s: float) -> Found:
-    """Carries one end's words over a socket, and waits; returns what they find.
-
-    Args:
-        words: The words.
-        sock: The socket; it has a timeout of its own afterwards.
-        timeout_s: How long all of it may take.
-
-    Raises:
-        OSError: if the other end does not answer.
-        OpError: as the words do.
-    """
-    end = time.monotonic() + timeout_s
-    try:
-        unsent = next(words)
-        while True:
-            sock.settimeout(max(end - time.monotonic(), 1e-3))
-            sock.sendall(unsent)
-            data = sock.recv(_READ_BYTES)
-            if not data:
-                raise ConnectionResetError("the connection was closed in the handshake")
-            if time.monotonic() > end:
-                raise TimeoutError(f"it took longer than {timeout_s:g} s to say who is there")
-            unsent = words.send(data)
-    except StopIteration as e:
-        found: Found = e.value
-        return found
-
-
 #: What tells that a connection is taken.
 ACCEPTED = _SIZE.pack(0)
 
@@ -277,4 +246,4 @@ def _read(word: bytes) -> Hello:
     return Hello(*fields)
 
 
-__all__ = ["ACCEPTED", "Hello", "Met", "Words", "carry", "introduce", "meet", "refusal"]
+__all__ = ["ACCEPTED", "Hello", "Met", "Words", "introduce", "meet", "refusal"]

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from typing import NamedTuple
 
 from flowscope.cluster.transport.bulk import Bulk
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.control import Control
 from flowscope.cluster.transport.counters import PeerCounters
+from flowscope.cluster.transport.dialing import Dial
 from flowscope.cluster.transport.links import Link
 from flowscope.cluster.transport.runs import RunConnection
+from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
+from flowscope.runtime.rendezvous import Waiter
 
 #: Where a process listens: host and port, or a name that `Endpoint.dial` knows.
 Address = tuple[str, int] | str
+
+
+class Way(NamedTuple):
+    """How a peer is reached.
+
+    Attributes:
+        peer: Its name.
+        address: Where it listens.
+        incarnation: Which life of it is meant.
+        instead: Where it is reached if no socket reaches its machine.
+    """
+
+    peer: str
+    address: Address
+    incarnation: int
+    instead: str | None = None
 
 
 class Peer:
@@ -46,8 +65,11 @@ class Peer:
         self.is_lost = False
         #: What the last look has found cut.
         self._cut: set[Connection] = set()
-        #: Set when the steps that needed it have ended.
-        self.gone = threading.Event()
+        #: Connections for runs that are being made.
+        self.dials: set[Dial] = set()
+        #: Whether the steps that needed it have ended; who waits for that is woken.
+        self.has_gone = False
+        self.gone = Waiter()
         self.runs_started = 0
         #: Bytes and writes of run connections that have ended.
         self._past = [0, 0, 0]
@@ -93,8 +115,19 @@ class Peer:
             is_direct=self.connections["control"].is_direct,
         )
 
+    def give_up(self, error: OpError) -> None:
+        """Has all that waits for its answers end with an error: it hangs."""
+        self.control.give_up(error)
+        for dial in list(self.dials):
+            dial.fail(error)
+        idle = {carrier.connection for carrier in list(self.idle)}
+        for run in [c for c in list(self.runs) if c not in idle]:
+            run.fail(error)
+
     def close(self) -> None:
         """Ends all connections."""
+        for dial in list(self.dials):
+            dial.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
         for one in [*self.connections.values(), *list(self.runs)]:
             one.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
 
@@ -111,4 +144,4 @@ class Forming:
     began: float
 
 
-__all__ = ["Address", "Forming", "Peer"]
+__all__ = ["Address", "Forming", "Peer", "Way"]

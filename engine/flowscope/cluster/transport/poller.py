@@ -13,6 +13,8 @@ import threading
 from collections import deque
 from typing import Protocol
 
+from flowscope.runtime.waiting import ENDS_S, join
+
 _READ = selectors.EVENT_READ
 
 
@@ -62,8 +64,8 @@ class Poller:
             self._is_closed = True
             thread = self._thread
         self._wake()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        if thread is not None:
+            join(thread, ENDS_S)
         if thread is None:
             self._release()
 

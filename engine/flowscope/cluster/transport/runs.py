@@ -9,15 +9,16 @@ from __future__ import annotations
 import select
 import socket
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.messages import Message, MessageReader, packed
-from flowscope.errors import InternalError, OpError, UnavailableError
+from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
 from flowscope.plan.locations import Here
-from flowscope.runtime.rendezvous import Waiter, WaitingGate
+from flowscope.runtime.rendezvous import Waiter
+from flowscope.runtime.waiting import OWN, is_wanted_elsewhere, owner, wait_for
 
 #: So long a thread reads by itself before it waits at the gate, where its step can be held.
 BRIEF_S = 0.005
@@ -89,16 +90,24 @@ class RunConnection:
         return run
 
 
+class LateAnswerError(DeadlineExceededError):
+    """A peer has not answered within the time of the wait, which is none of the step's."""
+
+
 class PendingRun:
     """A run whose answer has not been taken.
 
     Args:
         carrier: The connection.
+
+    Attributes:
+        peer: Who runs it.
+        on_done: Is told once that it is done; on any thread, must be quick.
     """
 
     def __init__(self, carrier: RunConnection) -> None:
         self.peer = carrier.peer
-        self.waiter: Waiter | None = None
+        self.on_done: Callable[[PendingRun], None] | None = None
         self._carrier = carrier
         self._reader = MessageReader()
         self._reading = threading.Lock()
@@ -112,25 +121,29 @@ class PendingRun:
 
     @property
     def is_done(self) -> bool:
-        """Whether `result` returns at once."""
+        """Whether `answer` returns at once."""
         return self._answer is not None or self._error is not None
 
-    def wait(self, gate: WaitingGate, here: Here | None = None) -> Message:
-        """Returns the answer; stops, signals and deadlines end the wait as at a mailbox.
+    def wait(self, owned_by: Any = OWN, until: float | None = None) -> Message:
+        """Returns the answer; see `flowscope.runtime.waiting.wait_for`.
 
         Raises:
-            UnavailableError: if the peer is lost.
+            LateAnswerError: if it does not come in time.
+            UnavailableError: if the peer is lost or hangs.
         """
-        first_done([self], gate, here)
-        return self.result()
+        if first_done([self], owned_by=owned_by, until=until) is None:
+            raise LateAnswerError(f"{self.peer} has not answered in time")
+        return self.answer()
 
-    def result(self) -> Message:
+    def answer(self) -> Message:
         """Returns the answer of a run that is done; see `wait`."""
-        if self._error is not None:
+        error = self._error
+        if isinstance(error, UnavailableError):
+            raise UnavailableError(error.message) from error
+        if error is not None:
             raise UnavailableError(
-                f"{self.peer} is lost: the connection on which it was to answer has ended "
-                f"({self._error})"
-            ) from self._error
+                f"{self.peer} is lost: the connection on which it was to answer has ended ({error})"
+            ) from error
         answer = self._answer
         if answer is None:
             raise InternalError(f"expected a run that is done, got one that {self.peer} runs")
@@ -165,92 +178,149 @@ class PendingRun:
         if answer is not None:
             self._answer = answer
             self._carrier.free(self._carrier)
-            self._wake()
+            self._told()
         return answer is None
 
-    def watch(self, waiter: Waiter) -> None:
-        """Has the poller read the answer, and wake somebody when it is there."""
-        self.waiter = waiter
+    def watch(self) -> None:
+        """Has the poller read the answer until it is there."""
         if not self.is_done:
             self._carrier.connection.want_read()
 
     def _on_ready(self) -> None:
         while self.read(socket.MSG_DONTWAIT):
             pass
-        if not self.is_done and self.waiter is not None:
-            self._carrier.connection.want_read()
+        if self.on_done is not None:
+            self.watch()
 
     def _fail(self, error: Exception) -> None:
         if not self.is_done:
             self._error = error
-        self._wake()
+            self._told()
 
-    def _wake(self) -> None:
-        waiter = self.waiter
-        if waiter is not None:
-            waiter.wake()
+    def _told(self) -> None:
+        on_done = self.on_done
+        if on_done is not None:
+            on_done(self)
+
+
+class Answers:
+    """The answers of several runs, which one thread takes as they come.
+
+    The thread reads them itself for a moment; then the poller does, and the thread waits where its
+    step can be held and ended.
+    """
+
+    def __init__(self, runs: Iterable[PendingRun] = ()) -> None:
+        self._waiter = Waiter()
+        #: Those that are not done, and those that are and were not taken.
+        self._open: dict[PendingRun, None] = {}
+        self._done: deque[PendingRun] = deque()
+        #: Their sockets, while this thread reads itself.
+        self._poll = select.poll()
+        self._of_sockets: dict[int, PendingRun] = {}
+        self._is_polled = self._is_watched = False
+        for run in runs:
+            self.add(run)
+
+    def add(self, run: PendingRun) -> None:
+        """Has the answer of a run be waited for, too; before the first is taken."""
+        fd = run.fileno()
+        if fd >= 0:  # its peer may have been lost just now
+            self._of_sockets[fd] = run
+        self._open[run] = None
+        run.on_done = self._take
+        if run.is_done:
+            self._take(run)
+
+    def _take(self, run: PendingRun) -> None:
+        if run in self._open and self._open.pop(run, run) is None:  # told once, by any thread
+            self._done.append(run)
+            self._waiter.wake()
+
+    def wake(self) -> None:
+        """Has whoever waits look again; from any thread."""
+        self._waiter.wake()
+
+    def next(
+        self,
+        *,
+        owned_by: Any = OWN,
+        until: float | None = None,
+        here: Here | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> PendingRun | None:
+        """Waits until one of the runs is done; returns it, once.
+
+        Args:
+            owned_by, until, here: See `flowscope.runtime.waiting.wait_for`.
+            is_over: Whether nobody wants the answers any more; `wake` has it looked at.
+
+        Returns:
+            None if the time is over, or it is over.
+        """
+        done = self._done
+        if not done and not is_over():
+            self._read_briefly(owner() if owned_by is OWN else owned_by)
+        if not done and not self._watched():
+            return None
+        if not done and not wait_for(
+            lambda: bool(done) or is_over(),
+            self._waiter,
+            what="for answers",
+            until=until,
+            owned_by=owned_by,
+            here=here,
+        ):
+            return None
+        return done.popleft() if done else None
+
+    def _watched(self) -> bool:
+        """Has the poller read from now on; returns whether there is something to wait for."""
+        if not self._is_watched:
+            self._is_watched = True
+            for run in list(self._open):
+                run.watch()
+        return bool(self._open or self._done)
+
+    def _read_briefly(self, found: Any) -> None:
+        """Reads what comes in a moment, unless something is wanted of the owner."""
+        if self._is_watched or is_wanted_elsewhere(found):
+            return
+        left = list(self._open)
+        if len(left) == 1:
+            while left[0].read() and not is_wanted_elsewhere(found):
+                pass  # an array comes in pieces
+            return
+        if not self._is_polled:
+            self._is_polled = True
+            for fd in self._of_sockets:
+                self._poll.register(fd, select.POLLIN)
+        for fd, _ in self._poll.poll(BRIEF_S * 1000):
+            run = self._of_sockets[fd]
+            if not run.read(socket.MSG_DONTWAIT) and run.is_done:
+                self._poll.unregister(fd)
 
 
 def first_done(
-    runs: Sequence[PendingRun],
-    gate: WaitingGate | None = None,
-    here: Here | None = None,
-    timeout_s: float | None = None,
+    runs: Sequence[PendingRun], *, owned_by: Any = OWN, until: float | None = None
 ) -> PendingRun | None:
-    """Waits until one of several runs is done; returns it.
+    """Waits until one of several runs is done; returns it, or None if the time is over.
 
     Args:
         runs: The runs, at least one.
-        gate: Where the thread waits; None where nothing but an answer or the time ends the wait.
-        here: What tells those who look where the step is.
-        timeout_s: How long to wait, where there is no gate; None for ever.
-
-    Returns:
-        None if the time is over.
+        owned_by, until: See `flowscope.runtime.waiting.wait_for`.
     """
-    if gate is None or not gate.raised:
-        _read_briefly(runs, gate)
-    if found := _done(runs):
-        return found
-    waiter = Waiter()
-    for run in runs:
-        run.watch(waiter)
-    try:
-        if gate is not None:
-            waiter.wait(lambda: _done(runs) is not None, gate, here)
-        else:
-            end = None if timeout_s is None else time.monotonic() + timeout_s
-            waiter.wait_on(lambda: _done(runs) is not None or _is_over(end))
-    finally:
-        for run in runs:
-            run.waiter = None
-    return _done(runs)
+    return Answers(runs).next(owned_by=owned_by, until=until)
 
 
-def _is_over(end: float | None) -> bool:
-    return end is not None and time.monotonic() >= end
-
-
-def _done(runs: Sequence[PendingRun]) -> PendingRun | None:
-    for run in runs:
-        if run.is_done:
-            return run
-    return None
-
-
-def _read_briefly(runs: Sequence[PendingRun], gate: WaitingGate | None) -> None:
-    if len(runs) == 1:
-        while runs[0].read() and (gate is None or not gate.raised):
-            pass  # an array comes in pieces
-        return
-    if _done(runs) is None:
-        poll, open_runs = select.poll(), dict[int, PendingRun]()
-        for run in runs:
-            if (fd := run.fileno()) >= 0:  # its peer may have been lost just now
-                open_runs[fd] = run
-                poll.register(fd, select.POLLIN)
-        for fd, _ in poll.poll(BRIEF_S * 1000) if open_runs else ():
-            open_runs[fd].read(socket.MSG_DONTWAIT)
-
-
-__all__ = ["BRIEF_S", "OnRun", "PendingRun", "RunConnection", "first_done", "read_some", "serve"]
+__all__ = [
+    "BRIEF_S",
+    "Answers",
+    "LateAnswerError",
+    "OnRun",
+    "PendingRun",
+    "RunConnection",
+    "first_done",
+    "read_some",
+    "serve",
+]

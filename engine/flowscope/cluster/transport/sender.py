@@ -10,6 +10,8 @@ import threading
 from collections import deque
 from typing import Protocol
 
+from flowscope.runtime.waiting import ENDS_S, join
+
 
 class Sending(Protocol):
     """What a sender goes on with."""
@@ -50,8 +52,8 @@ class Sender:
             self._is_closed = True
             thread = self._thread
         self._go.release()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        if thread is not None:
+            join(thread, ENDS_S)
         self._queue.clear()
 
     def _run(self) -> None:
