@@ -10,6 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from flowscope.runtime.rendezvous import Waiter
+from flowscope.runtime.waiting import ENDS_S, join, wait_for
+
 #: After so long a silence a client is given up.
 CLIENT_SILENCE_S = 10.0
 #: So often in that time it is looked.
@@ -36,7 +39,8 @@ class ClientWatch:
         self._silence_s = silence_s
         self._silent_s = silent_s
         self._give_up = give_up
-        self._closed = threading.Event()
+        self._is_closed = False
+        self._waiter = Waiter()
         self._thread = threading.Thread(target=self._watch, name=name, daemon=True)
 
     def start(self) -> None:
@@ -45,14 +49,17 @@ class ClientWatch:
 
     def close(self) -> None:
         """Ends the thread."""
-        self._closed.set()
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        self._is_closed = True
+        self._waiter.wake()
+        join(self._thread, ENDS_S)
 
     def _watch(self) -> None:
         pause_s = self._silence_s / _LOOKS
         last = time.monotonic()
-        while not self._closed.wait(pause_s):
+        while not wait_for(
+            lambda: self._is_closed, self._waiter, what="for the next look",
+            until=time.monotonic() + pause_s, owned_by=None, look_s=pause_s,
+        ):  # fmt: skip
             now = time.monotonic()
             was_held_up, last = now - last > self._silence_s / 2, now
             if was_held_up:  # this process was: what clients have said is read first

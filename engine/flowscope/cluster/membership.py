@@ -421,7 +421,7 @@ class Cluster:
     def tell_lost(self, task: str, reason: str) -> None:
         """Ends what runs on a task that is lost or hangs, and all that waits for its answers."""
         error, sessions = UnavailableError(reason), list(self.sessions)
-        self.endpoint.give_up(task, UnavailableError(f"{task} is lost: {reason}"))
+        self.endpoint.end_waits(task, UnavailableError(f"{task} is lost: {reason}"))
         for tell in [*self.on_lost, *[session.lost for session in sessions]]:
             tell(task, error)
         self.dask.log({"event": "lost", "task": task, "reason": reason})

@@ -96,7 +96,6 @@ class Gate(GateOfPreparations):
         self.held_ns = 0
         self.listener: Callable[[Step], None] | None = None
         self.follower: Callable[[Request | Predicate | Literal["rearm"]], None] | None = None
-        #: What threads prepare for steps.
         self.preparing: set[Preparation] = set()
         #: Entered by itself, not through the condition: that takes several instructions, between
         #: which the handler of a signal could raise and leave it held.

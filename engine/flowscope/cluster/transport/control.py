@@ -156,7 +156,7 @@ class Control:
             self._lost(question)
         return question
 
-    def give_up(self, error: OpError) -> None:
+    def end_waits(self, error: OpError) -> None:
         """Has all questions end with an error: the peer hangs."""
         for question in list(self._questions.values()):
             question.told({}, type(error)(error.message))

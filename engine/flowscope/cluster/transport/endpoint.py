@@ -212,11 +212,11 @@ class Endpoint(Connector):
         """
         return self._peer(peer).control.ask(message)
 
-    def give_up(self, peer: str, error: OpError) -> None:
+    def end_waits(self, peer: str, error: OpError) -> None:
         """Has all that waits for a peer's answers end with an error: the peer hangs."""
         found = self._peers.get(peer)
         if found is not None:
-            found.give_up(error)
+            found.end_waits(error)
 
     def tell(self, peer: str, message: dict[str, Any]) -> None:
         """Sends a control message that has no answer; never waits.

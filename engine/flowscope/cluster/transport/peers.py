@@ -115,9 +115,9 @@ class Peer:
             is_direct=self.connections["control"].is_direct,
         )
 
-    def give_up(self, error: OpError) -> None:
+    def end_waits(self, error: OpError) -> None:
         """Has all that waits for its answers end with an error: it hangs."""
-        self.control.give_up(error)
+        self.control.end_waits(error)
         for dial in list(self.dials):
             dial.fail(error)
         idle = {carrier.connection for carrier in list(self.idle)}
