@@ -54,11 +54,12 @@ def status_report(
         "queues": [[q.name, q.size, q.capacity, *q.waiting] for q in queues],
         "queue_waits": [[f"{step.client:x}", step.number, *told] for step, *told in queue_waits],
         "waits": [
-            [f"{step.client:x}", step.number, pending.key, pending.seconds, pending.is_producer]
+            [f"{step.client:x}", step.number, pending.key, pending.seconds, pending.is_producer,
+             pending.is_on_way]
             for step, channel in endpoint.open_steps()
             for pending in channel.pending()
         ],
-    }
+    }  # fmt: skip
 
 
 __all__ = ["clock", "clock_report", "status_report"]

@@ -47,8 +47,9 @@ class WaitStatus:
     #: The tensor or the queue.
     what: str
     #: "value": for a value that the peer sends. "credit": for the peer to read what was sent.
-    #: "queue": for a queue to have elements, or space.
-    kind: Literal["value", "credit", "queue"]
+    #: "transfer": for a large value that is on its way. "queue": for a queue to have elements, or
+    #: space.
+    kind: Literal["value", "credit", "transfer", "queue"]
     seconds: float
 
 

@@ -23,7 +23,7 @@ from flowscope.cluster.plans import Peer, Shipment, keys_of, shares_updates, str
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.peers import Way
 from flowscope.cluster.transport.runs import Answers, PendingRun
-from flowscope.cluster.waits import explained, joined, wait_of
+from flowscope.cluster.waits import Look, explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
@@ -383,15 +383,37 @@ class ClusterStep:
         self._failed_at = self._failed_at or task
         self._split.end(DerivedError(f"the step has failed on {task}"))
 
-    def _explained(self, error: BaseException, pending: Sequence[Pending]) -> str:
+    def _explained(self, error: BaseException, ended: Sequence[Pending]) -> str:
         """Says who waited for whom in it, over all processes, where that is why it ends."""
+        if not isinstance(error, DeadlineExceededError | UnavailableError):
+            return ""
+        begin = time.monotonic()
+        return explained(lambda: self._look(ended, begin), Waiter().sleep)
+
+    def _look(self, ended: Sequence[Pending], since: float) -> Look:
+        """Looks who waits in it, in all processes.
+
+        Args:
+            ended: The waits here that the error has ended: they count while nothing has come.
+            since: When that was, by the monotonic clock.
+        """
+        told = self._session.cluster.watch.status(_ASK_S)
+        channel = self._split.channel
+        more = time.monotonic() - since
+        boxes = [(one, channel.mailbox(one.key)) for one in ended]
+        here = [
+            Pending(one.key, one.seconds + more, one.is_producer, box.is_on_way())
+            for one, box in boxes
+            if box.lacks(one.is_producer)
+        ]
         own = f"{self._id.client:x}", self._id.number
-        waits = [wait_of(*own, one) for one in pending]
-        if isinstance(error, DeadlineExceededError | UnavailableError):
-            told = self._session.cluster.watch.status(_ASK_S)
-            found = joined({(w.device, w.what): w for w in [*told.waits, *waits]}.values())
-            return explained(found, {w.task: (w.health, w.reason) for w in told.workers}, *own)
-        return ""
+        waits = [w for w in told.waits if (w.client, w.step) == own]
+        if self._is_alone:  # nobody tells of a channel that is in no other process
+            here += channel.pending()
+        waits += [wait_of(*own, one) for one in here]
+        trips = [w.round_trip_s or 0.0 for w in told.workers if w.task in self.tasks]
+        health = {w.task: (w.health, w.reason) for w in told.workers}
+        return Look(joined(waits), health, max(trips, default=0.0))
 
     def _tell(self, error: BaseException) -> None:
         """Has all tasks end it."""

@@ -5,12 +5,18 @@ edges of a graph; its nodes are the devices, for each step apart. A device that 
 but is waited for, is what holds the others up: because its process is lost or hangs, because a
 kernel takes long, or because it has not come to its `Send`. Where there is no such device, devices
 wait for each other in a circle.
+
+One look at all processes proves no circle: each of them is asked at its own moment, and a value may
+be on its way. So a step that fails says that nobody can go on only of waits that two looks show,
+all of them older than the first look, with more time between the looks than a message takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from flowscope.cluster.status import (
     Finding,
@@ -28,6 +34,8 @@ Node = tuple[str, int, str]
 LONG_S = 1.0
 #: Waits that one sentence lists.
 MOST = 4
+#: So long waits of a circle are looked at, at least: what is on its way has come by then.
+IN_FLIGHT_S = 0.05
 
 _SAID: dict[str, str] = {"lost": "is lost", "hung": "hangs", "busy": "does not answer"}
 _GRAVITY = ("cycle", "lost", "hung", "busy", "waits")
@@ -38,7 +46,8 @@ def wait_of(client: str, step: int, pending: Any) -> WaitStatus:
     sender, receiver, name = pending.key.split(";", 2)
     if pending.is_producer:
         return WaitStatus(client, step, sender, receiver, name, "credit", pending.seconds)
-    return WaitStatus(client, step, receiver, sender, name, "value", pending.seconds)
+    kind: Literal["value", "transfer"] = "transfer" if pending.is_on_way else "value"
+    return WaitStatus(client, step, receiver, sender, name, kind, pending.seconds)
 
 
 def joined(waits: Iterable[WaitStatus]) -> tuple[WaitStatus, ...]:
@@ -50,6 +59,7 @@ def findings(
     waits: Sequence[WaitStatus],
     health: Mapping[str, tuple[Health, str]],
     long_s: float = LONG_S,
+    circle_s: float = LONG_S,
 ) -> tuple[Finding, ...]:
     """Returns what holds steps up, the gravest first.
 
@@ -57,11 +67,12 @@ def findings(
         waits: Those of all processes.
         health: How each task is, and why.
         long_s: So long a device waits at least that is told of, where nothing is wrong.
+        circle_s: So long all in a circle wait at least, in seconds, if it is told as one.
     """
     graph = _Graph(waits)
     # Processes are asked at slightly different times: of short waits nothing says that they were
     # there together, and what ends one of them may be on its way.
-    circles = [c for c in graph.circles() if min(w.seconds for w in c) >= long_s]
+    circles = [c for c in graph.circles() if _age(c) >= circle_s]
     found = [_circle_found(circle) for circle in circles]
     unwell = {task for task, (state, _) in health.items() if state != "ok"}
     for task in sorted(unwell):
@@ -76,17 +87,53 @@ def findings(
     return tuple(sorted(found, key=lambda f: _GRAVITY.index(f.kind)))
 
 
-def explained(
-    waits: Sequence[WaitStatus], health: Mapping[str, tuple[Health, str]], client: str, step: int
-) -> str:
-    """Returns what a step waits for, as an error of it says it; "" if it waits for nothing."""
-    own = [wait for wait in waits if (wait.client, wait.step) == (client, step)]
+class Look(NamedTuple):
+    """What one look at all processes has shown of a step.
+
+    Attributes:
+        waits: Who waits in it.
+        health: How each task is, and why.
+        round_trip_s: What a message to the slowest task takes there and back, in seconds.
+    """
+
+    waits: Sequence[WaitStatus]
+    health: Mapping[str, tuple[Health, str]]
+    round_trip_s: float = 0.0
+
+
+def explained(look: Callable[[], Look], rest: Callable[[float], object]) -> str:
+    """Returns what a step waits for, as an error of it says it; "" if it waits for nothing.
+
+    Args:
+        look: Looks at all processes.
+        rest: Lets so many seconds pass.
+    """
+    begin = time.monotonic()
+    seen = look()
+    if not _Graph(seen.waits).circles():
+        return _explained(seen, math.inf)
+    rest(max(IN_FLIGHT_S, 2 * seen.round_trip_s, time.monotonic() - begin))
+    seen = look()
+    return _explained(seen, time.monotonic() - begin)
+
+
+def _explained(seen: Look, circle_s: float) -> str:
+    """Says what a look has shown; circles of waits that are shorter are told as waits."""
+    own = seen.waits
     peers = {task_of(wait.peer) for wait in own}
-    known = {task: told for task, told in health.items() if task in peers}
-    found = findings(own, known, 0.0)
+    known = {task: told for task, told in seen.health.items() if task in peers}
+    found = findings(own, known, 0.0, circle_s)
     told = {task for one in found for task in one.tasks[:1]}
     queues = [_said(w) for w in own if not w.peer and task_of(w.device) not in told][:MOST]
-    return "; ".join([*[one.text for one in found], *queues])
+    ring = [w for c in _Graph(own).circles() if _age(c) < circle_s for w in c]
+    ring += [w for w in own if w.kind == "transfer"]
+    unproved = [_said(w) for w in ring if task_of(w.peer) not in told][:MOST]
+    return "; ".join([*[one.text for one in found], *queues, *unproved])
+
+
+def _age(circle: Iterable[WaitStatus]) -> float:
+    """Returns for how many seconds all in a circle have waited."""
+    return min(wait.seconds for wait in circle)
 
 
 class _Graph:
@@ -153,7 +200,11 @@ class _Graph:
 
     def _stuck(self) -> set[Node]:
         """Returns the devices all of whose waits are for devices that are stuck themselves."""
-        stuck = {n for n, waits in self.out.items() if all(w.peer for w in waits)}
+        stuck = {
+            n
+            for n, waits in self.out.items()
+            if all(w.peer and w.kind != "transfer" for w in waits)
+        }
         while True:
             free = {n for n in stuck if not all(_target(w) in stuck for w in self.out[n])}
             if not free:
@@ -221,7 +272,8 @@ def _for(wait: WaitStatus) -> str:
         return f'for the queue "{wait.what}"'
     if wait.kind == "credit":
         return f'for {short_device(wait.peer)} to read "{wait.what}"'
-    return f'for "{wait.what}" of {short_device(wait.peer)}'
+    on_way = ", which is on its way" if wait.kind == "transfer" else ""
+    return f'for "{wait.what}" of {short_device(wait.peer)}{on_way}'
 
 
 def _waiter(wait: WaitStatus) -> Node:
@@ -232,4 +284,4 @@ def _target(wait: WaitStatus) -> Node:
     return wait.client, wait.step, wait.peer
 
 
-__all__ = ["LONG_S", "explained", "findings", "joined", "wait_of"]
+__all__ = ["IN_FLIGHT_S", "LONG_S", "Look", "explained", "findings", "joined", "wait_of"]

@@ -339,8 +339,7 @@ def _natural(task: str) -> list[tuple[str, int]]:
 def waits_in(report: Mapping[str, Any]) -> list[WaitStatus]:
     """Returns who waits in a process, by what it said of itself."""
     found = [
-        wait_of(client, step, Pending(key, seconds, is_producer))
-        for client, step, key, seconds, is_producer in report.get("waits", ())
+        wait_of(client, step, Pending(*told)) for client, step, *told in report.get("waits", ())
     ]
     return found + [
         WaitStatus(client, step, device, "", queue, "queue", seconds)

@@ -73,11 +73,13 @@ class Pending:
         key: The key of what it waits for.
         seconds: How long it has waited.
         is_producer: Whether it waits for others to read what it has sent.
+        is_on_way: Whether the value has been sent, and is on its way.
     """
 
     key: str
     seconds: float
     is_producer: bool = False
+    is_on_way: bool = False
 
 
 class EndedWait(BaseException):
@@ -274,7 +276,19 @@ class Mailbox:
         """Returns those who wait here."""
         now = time.monotonic()
         waits = (self.since, False), (self.since_ahead, True)
-        return [Pending(self.key, now - since, is_ahead) for since, is_ahead in waits if since]
+        return [
+            Pending(self.key, now - since, is_ahead, not is_ahead and self.is_on_way())
+            for since, is_ahead in waits
+            if since and self.lacks(is_ahead)
+        ]
+
+    def lacks(self, is_ahead: bool) -> bool:
+        """Whether what somebody waits for is not there: a value, or others that read."""
+        return not (self._is_read() if is_ahead else self._has_come())
+
+    def is_on_way(self) -> bool:
+        """Whether the next value has been sent and has not come."""
+        return False
 
     def _wait(
         self,
@@ -404,9 +418,16 @@ class TaggedMailbox:
         """Returns those who wait."""
         now = time.monotonic()
         with self._lock:
-            found = [Pending(self.key, now - since) for _, since in self._waiting.values()]
+            found = [
+                Pending(self.key, now - since, False, self.is_on_way(tag))
+                for tag, (_, since) in self._waiting.items()
+            ]
             producers = [one for waiting in self._producers.values() for one in waiting]
             return found + [Pending(self.key, now - since, True) for *_, since in producers]
+
+    def is_on_way(self, tag: Tag) -> bool:
+        """Whether the value of an iteration has been sent and has not come."""
+        return False
 
     def _note_read(self, frame: Tag, count: int) -> None:
         """Notes that values of a frame have been read; called with the lock."""

@@ -162,7 +162,8 @@ class SplitStep:
         gate: Where its threads wait.
         run: The run, for random operations.
         tell: Is told the error that ends it, once: others take part, in other processes.
-        explain: Says what to add to the error that ends it, by who waited then; "" for nothing.
+        explain: Says what to add to the error that ends it, "" for nothing; is given the waits that
+            the error has ended.
         agree: Returns how often each update group has ended, in the process that came furthest, of
             a step that fails; None where no other process writes.
         takes_turns: Whether its partitions, where they are held, go on when their turns come.
@@ -192,7 +193,7 @@ class SplitStep:
         self.runs: list[_PartRun] = []
         self.fetched: dict[int, Any] = {}
         self._tell = tell
-        self._explain = explain or _explained
+        self._explain = explain or self._explained
         self._agree = agree
         self._left = self._writing = 0
         self._lock = threading.Lock()
@@ -236,7 +237,7 @@ class SplitStep:
             if self._cause is not None:
                 return
             self._cause = error
-        more = self._explain(error, [*own, *self.channel.pending()])
+        more = self._explain(error, own)
         if isinstance(error, OpError) and more:
             self._cause = type(error)(f"{error.message}; {more}")
         self.channel.abort(DerivedError("another partition of the step has failed"))
@@ -246,6 +247,12 @@ class SplitStep:
         if self._tell is not None:
             self._tell(error)
         self._over.wake()
+
+    def _explained(self, error: BaseException, ended: Sequence[Pending]) -> str:
+        """Says of a step that ran out of time who waited."""
+        if not isinstance(error, DeadlineExceededError):
+            return ""
+        return _waits([*ended, *self.channel.pending()])
 
     def blame(self, error: BaseException) -> None:
         """Names the cause of an end that was told before it."""
@@ -375,11 +382,6 @@ def _located(part: Part, error: BaseException) -> BaseException:
             located.__cause__ = error
             return located
     return error
-
-
-def _explained(error: BaseException, pending: Sequence[Pending]) -> str:
-    """Says of a step that ran out of time who waited."""
-    return _waits(pending) if isinstance(error, DeadlineExceededError) else ""
 
 
 def _waits(pending: Sequence[Pending]) -> str:

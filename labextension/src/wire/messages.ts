@@ -35,7 +35,7 @@ export interface WaitStatus {
   readonly device: string;
   readonly peer: string;
   readonly what: string;
-  readonly kind: "value" | "credit" | "queue";
+  readonly kind: "value" | "credit" | "transfer" | "queue";
   readonly seconds: number;
 }
 

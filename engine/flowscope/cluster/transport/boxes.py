@@ -297,6 +297,10 @@ class InBox(Mailbox):
         with link.awaited():
             self._wait(waiter, self._is_told, gate, here, is_safe)
 
+    def is_on_way(self) -> bool:
+        """Whether the next value has been announced and is not there yet."""
+        return bool(self._later)
+
     def _is_told(self) -> bool:
         """Whether a value is there, or announced."""
         return bool(self.values) or bool(self._later) or self._error is not None
@@ -413,6 +417,10 @@ class TaggedInBox(TaggedMailbox):
         super().fail(error)
         for offer in offers:
             self._counting.link.bulk.drop(offer)
+
+    def is_on_way(self, tag: Tag) -> bool:
+        """Whether the value of an iteration has been announced and is not there yet."""
+        return any(offer.tag == tag for offer in self._offers)
 
     def _count(self, tag: Tag) -> None:
         with self._lock:
