@@ -22,6 +22,7 @@ from flowscope.cluster.hosted_step import HostedStep
 from flowscope.cluster.links import link_runs
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import loads
+from flowscope.cluster.taken_elements import TakenElements
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.peers import Way
 from flowscope.errors import FailedPreconditionError
@@ -70,6 +71,7 @@ class HostedSteps:
 
     Attributes:
         done: How many steps have ended.
+        taken: What steps took out of queues that has not been confirmed.
     """
 
     def __init__(self, host: HostOwner) -> None:
@@ -85,8 +87,10 @@ class HostedSteps:
         self._keeps: dict[StepId, bool] = {}
         #: Steps that have run here to their end.
         self._over: deque[StepId] = deque(maxlen=_MOST_ENDED)
+        self.taken = TakenElements(host.name)
         self._runs: dict[str, Callable[[str, dict[str, Any], list[Any]], Answer]] = {
             "run": self._run,
+            "step.confirm": self.taken.on_confirm,
             "plan.ship": self._ship,
             "variable.read": self._read,
             "variable.assign": self._assign,
@@ -112,6 +116,8 @@ class HostedSteps:
                 "session.close": self._close,
                 "step.abort": self._abort,
                 "step.agreed": self._agreed,
+                "step.give_back": self.taken.on_give_back,
+                "step.settled": self.taken.on_settled,
                 "gate": self._gate,
                 "variables": self._variables,
                 "op.drop": self._drop_held,
@@ -152,6 +158,7 @@ class HostedSteps:
         error = DerivedError(f"{client}, whose step this was, is gone")
         for step in [s for s in list(self._steps.values()) if s.client == client]:
             step.end(error)
+        self.taken.client_lost(client)
         for key in [k for k in list(self._sessions) if k[0] == client]:
             self._sessions.pop(key, None)
 
@@ -198,7 +205,7 @@ class HostedSteps:
         try:
             fetched = step.run(values)
             traces, arrays = step.traces()
-            return traces, [*fetched, *arrays]
+            return traces | self._kept(number, step), [*fetched, *arrays]
         finally:
             with self._lock:
                 self._over.append(number)
@@ -210,6 +217,19 @@ class HostedSteps:
                         del self._ends[next(iter(self._ends))]
             if plan.shares_updates and number in self._ended:
                 step.say_rest()
+
+    def _kept(self, number: StepId, step: HostedStep) -> dict[str, Any]:
+        """Keeps what a step took that ends well here; returns what its answer says of that."""
+        taken = step.taken()
+        if taken is None:
+            return {}
+        with self._lock:
+            self.taken.keep(number, step.client, taken)
+            is_over = step.is_ended or number in self._ended
+        # Who was lost before it was kept is told of no more.
+        if is_over or not self._host.endpoint.is_connected(step.client):
+            self.taken.give_back(number)
+        return {"took": True}
 
     def _read(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         return {}, [self._variable(peer, header).read()]
@@ -334,7 +354,8 @@ class HostedSteps:
             ended = self._ends.get(number, {})
         if step is not None:
             step.end(DerivedError("another part of the step has failed"))
-        elif message["agrees"]:
+        self.taken.give_back(number)
+        if step is None and message["agrees"]:
             facts = {"kind": "step.rest", "step": number.number, "ended": ended}
             self._host.endpoint.tell(peer, facts)
 

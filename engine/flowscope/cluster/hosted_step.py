@@ -16,6 +16,7 @@ from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.runtime.blas import one_thread
 from flowscope.runtime.part_trace import PartRecorder, packed
+from flowscope.runtime.queue_transactions import QueueTransaction
 from flowscope.runtime.rendezvous import Rendezvous, Waiter
 from flowscope.runtime.split import SplitStep
 from flowscope.runtime.step import Step
@@ -142,6 +143,17 @@ class HostedStep:
             del steps_of_threads[me]
             if gate.raised:
                 gate.left(step)
+
+    def taken(self) -> QueueTransaction | None:
+        """Returns what is given back should it fail elsewhere; None if it took nothing."""
+        whole = self.whole
+        queues = None if whole is None else whole.queues
+        return queues if queues is not None and queues.can_give_back else None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it was ended from outside, be it that it had its values by then."""
+        return self._error is not None
 
     def traces(self) -> tuple[dict[str, Any], list[Any]]:
         """Returns what was traced of it, as the answer tells it: plain data, and arrays."""

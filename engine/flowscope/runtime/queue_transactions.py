@@ -3,19 +3,26 @@
 A step that is stopped, interrupted or out of time gives back what it has taken - to the front, in
 the old order - and takes back what it has put in, as if it had not run. It does not where somebody
 has seen an element: where it has written a variable since, where it may have acted on the world
-outside, or where another step has taken what it put in. A step that fails gives nothing back: it
-would fail again.
+outside, or where another step has taken what it put in. So does one whose worker was lost. A step
+that fails gives nothing back: it would fail again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    UnavailableError,
+)
 from flowscope.runtime.device_variable import PlacedVariable
 from flowscope.runtime.queue_state import Element, QueueState
 from flowscope.runtime.resources import VariableState
 
+#: What ends a step that has not failed by itself.
+_FROM_OUTSIDE = CancelledError, DeadlineExceededError, UnavailableError, AbortedError
 #: A step that moves something more often does not move it back.
 _MOST_NOTED = 16
 
@@ -71,13 +78,23 @@ class QueueTransaction:
 
     def abort(self, error: BaseException) -> None:
         """Moves back what is to go back, as the step has ended with an error."""
-        is_stopped = isinstance(error, CancelledError | DeadlineExceededError)
-        if isinstance(error, Exception) and not is_stopped:
+        if isinstance(error, Exception) and not isinstance(error, _FROM_OUTSIDE):
             return
-        use = self._use
-        if use.is_worldly or use.writes() != self._writes:
-            return
-        queues = use.queues
+        if not self._may_be_seen():
+            self.give_back()
+
+    @property
+    def can_give_back(self) -> bool:
+        """Whether the step, which has ended, took elements that nobody may have seen."""
+        is_noted = any(len(taken) <= _MOST_NOTED for taken in self._taken.values())
+        return is_noted and not self._may_be_seen()
+
+    def _may_be_seen(self) -> bool:
+        return self._use.is_worldly or self._use.writes() != self._writes
+
+    def give_back(self) -> None:
+        """Moves back what the step has moved, but where others have taken what it put in."""
+        queues = self._use.queues
         are_whole = [self._takes_back(queue, self._put.get(queue, ())) for queue in queues]
         if all(are_whole):
             for queue in queues:

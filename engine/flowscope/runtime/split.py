@@ -199,6 +199,7 @@ class SplitStep:
         self._lock = threading.Lock()
         self._over = Waiter()
         self._cause: BaseException | None = None
+        self._is_closed = False
 
     def add(
         self, part: Part, function: Function, feeds: tuple[Any, ...], states: tuple[Any, ...]
@@ -234,7 +235,7 @@ class SplitStep:
     def end(self, error: BaseException, *own: Pending) -> None:
         """Ends the step with an error, if none has; see `failed`."""
         with self._lock:
-            if self._cause is not None:
+            if self._cause is not None or self._is_closed:
                 return
             self._cause = error
         more = self._explain(error, own)
@@ -303,8 +304,21 @@ class SplitStep:
             self.failed(e)
         self._over.wait_on(self._has_ended)
         self.runs.clear()
+        self._raise_cause()
+        return self.fetched
+
+    def close(self) -> None:
+        """Notes that it has ended well, and is ended by nothing more, or raises what has ended it.
+
+        After `finish`, for a step whose values others must have heard of first.
+        """
+        with self._lock:
+            self._is_closed = self._cause is None
+        self._raise_cause()
+
+    def _raise_cause(self) -> None:
         if self._cause is None:
-            return self.fetched
+            return
         error, self._cause = self._cause, None
         try:
             raise error
