@@ -39,6 +39,22 @@ class Lists:
 
 
 @frozen
+class Lifetime:
+    """How long a value is alive that an operation makes.
+
+    Attributes:
+        value: The value.
+        nbytes: Its bytes.
+        readers: The nodes of its block that read its memory, in order, or its maker alone: it dies
+            behind the last of them. Empty where it is a result of its block.
+    """
+
+    value: Value
+    nbytes: int
+    readers: tuple[Node, ...]
+
+
+@frozen
 class Lifetimes:
     """What is alive in a program.
 
@@ -46,12 +62,14 @@ class Lifetimes:
         level: Bytes behind each node, without what iterations have kept.
         kept: Bytes that each loop keeps in an iteration.
         lists: What is alive of that behind loops.
+        values: What operations make, and until when it is alive; those whose size is known.
         unknown: How many values there are whose size is not known: they count for nothing.
     """
 
     level: dict[Node, int]
     kept: dict[Node, int]
     lists: tuple[Lists, ...]
+    values: tuple[Lifetime, ...]
     unknown: int
 
 
@@ -68,7 +86,8 @@ def lifetimes(program: Program, shapes: Sequence[Dims], by_op: bool = False) -> 
     for value, shape in zip(program.feeds, shapes, strict=True):
         found.specs[value] = Spec(value.spec.dtype, shape)
     found.block(program, 0, frozenset())
-    return Lifetimes(found.level, found.kept, tuple(found.lists), len(found.unknown))
+    lists, values = tuple(found.lists), tuple(found.values)
+    return Lifetimes(found.level, found.kept, lists, values, len(found.unknown))
 
 
 class _Finder:
@@ -79,6 +98,7 @@ class _Finder:
         self.kept: dict[Node, int] = {}
         self.shared: dict[Node, int] = {}
         self.lists: list[Lists] = []
+        self.values: list[Lifetime] = []
         self.unknown: set[Value] = set()
 
     def block(self, program: Program, base: int, owned: frozenset[Value]) -> None:
@@ -89,7 +109,8 @@ class _Finder:
             base: Bytes that are alive when it begins.
             owned: Those of its parameters that count, and die in it.
         """
-        last = _last_reads(program)
+        reads = _reads(program)
+        last = {value: at[-1] for value, at in reads.items()}
         dying: dict[int, list[Value]] = {}
         for value, at in last.items():
             dying.setdefault(at, []).append(value)
@@ -106,11 +127,19 @@ class _Finder:
                 if base_of(value) is value and value in last:
                     alive.add(value)
                     now += self._size(value)
+                    self._note(value, program, reads[value])
             for value in dying.get(i, ()):
                 if value in alive:
                     alive.discard(value)
                     now -= self._size(value)
             self.level[node] = now
+
+    def _note(self, value: Value, program: Program, reads: list[int]) -> None:
+        """Notes who reads a value that a node of a block makes."""
+        if nbytes := self._size(value):
+            is_result = reads[-1] == len(program.nodes)
+            readers = () if is_result else tuple([program.nodes[i] for i in reads])
+            self.values.append(Lifetime(value, nbytes, readers))
 
     def _loop(self, node: LoopNode, now: int, alive: set[Value], dying: list[Value]) -> None:
         """Finds the levels in a loop: its variables are its own, copies of what others have too."""
@@ -198,15 +227,15 @@ def _is_own(node: Node) -> bool:
     return not (isinstance(op, Const) or op.is_handle or op.reads_state or op.writes_state)
 
 
-def _last_reads(program: Program) -> dict[Value, int]:
-    """Returns behind which node each memory dies; the block's results do not."""
-    last: dict[Value, int] = {}
+def _reads(program: Program) -> dict[Value, list[int]]:
+    """Returns where each memory is made and read; the block's results are read at its end."""
+    found: dict[Value, list[int]] = {}
     for i, node in enumerate(program.nodes):
         for value in (*node.outputs, *node.inputs):
-            last[base_of(value)] = i
+            found.setdefault(base_of(value), []).append(i)
     for value in program.fetches:
-        last[base_of(value)] = len(program.nodes)
-    return last
+        found.setdefault(base_of(value), []).append(len(program.nodes))
+    return found
 
 
-__all__ = ["Lifetimes", "Lists", "lifetimes"]
+__all__ = ["Lifetime", "Lifetimes", "Lists", "lifetimes"]

@@ -273,18 +273,32 @@ class RunOptions(Message):
     mode: Literal["compiled", "op", "tokens"] | None = None
 
 
+class AllocationRecord(Message):
+    """Memory that was taken, or given back.
+
+    Attributes:
+        alloc_micros: When, in microseconds since 1970.
+        alloc_bytes: How many bytes; negative where they were given back.
+    """
+
+    alloc_micros: int = 0
+    alloc_bytes: int = 0
+
+
 class AllocatorMemoryUsed(Message):
     """Memory that an operation has taken.
 
     Attributes:
         allocator_name: Whose memory.
         total_bytes, peak_bytes, live_bytes: Bytes of its outputs.
+        allocation_records: When each output took its memory, and when that was given back.
     """
 
     allocator_name: str = ""
     total_bytes: int = 0
     peak_bytes: int = 0
     live_bytes: int = 0
+    allocation_records: list[AllocationRecord] = []  # noqa: RUF012
     allocator_bytes_in_use: int = 0
 
 
@@ -348,9 +362,11 @@ class NodeExecStats(Message):
         op_start_rel_micros, op_end_rel_micros: From there to the begin and end of its kernel.
         all_end_rel_micros: From there to its end.
         all_start_nanos, op_start_rel_nanos, op_end_rel_nanos, all_end_rel_nanos: The same.
-        memory, output: Its outputs and their memory, as far as shapes are known.
+        memory, output: Its outputs and their memory, as far as shapes are known; values of unknown
+            size have no allocation records.
         timeline_label: Its name, op type and inputs, as timelines read them.
-        scheduled_micros, scheduled_nanos: When it could begin: as it did.
+        scheduled_micros, scheduled_nanos: When it could begin: the last that it waits for had
+            ended, or the step had begun.
         thread_id: The lane of its device, from 0.
     """
 

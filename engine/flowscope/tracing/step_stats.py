@@ -12,26 +12,32 @@ from flowscope.plan.program import Node
 from flowscope.runtime import config
 from flowscope.runtime.config import DeviceStepStats, NodeExecStats, device_stats
 from flowscope.runtime.step_trace import StepTrace, clock
+from flowscope.tracing.allocations import Record, allocations
 from flowscope.tracing.decoding import Lanes, decoded, device_of_lane
 from flowscope.tracing.nodes import PlanNodes
+from flowscope.tracing.scheduling import scheduled
 
 
 def stats_of(trace: StepTrace) -> tuple[DeviceStepStats, ...]:
     """Returns what ran when in a step, per device, by begin."""
     nodes, lanes = PlanNodes(trace.plan.program), Lanes()
-    spans = decoded(trace, nodes, lanes).spans
+    whole = decoded(trace, nodes, lanes)
+    spans, could_begin = whole.spans, scheduled(whole, nodes, trace.begin)
+    records = allocations(trace, whole, nodes)
     epoch_ns = time.time_ns() - clock()
     found: dict[str, list[NodeExecStats]] = {}
     for node in trace.plan.program.walk():
         if isinstance(node.op, Const):  # constants, and what was folded into one
             begin = trace.begin + epoch_ns
-            found.setdefault(node.device, []).append(_stats(node, begin, begin))
+            found.setdefault(node.device, []).append(_stats(node, begin, begin, begin, []))
     told = lanes.lanes
     for row in sorted(range(len(spans)), key=lambda i: (spans.begin[i], -spans.end[i])):
         position = int(spans.node[row])
         if position >= 0:
-            times = int(spans.begin[row]) + epoch_ns, int(spans.end[row]) + epoch_ns
-            one = _stats(nodes.nodes[position], *times)
+            times = could_begin[row], int(spans.begin[row]), int(spans.end[row])
+            could, begin, end = [t + epoch_ns for t in times]
+            taken = [Record(r.time + epoch_ns, r.nbytes) for r in records.get(row, ())]
+            one = _stats(nodes.nodes[position], could, begin, end, taken)
             device = device_of_lane(told[int(spans.lane[row])].name)
             found.setdefault(device, []).append(one)
     return tuple(
@@ -40,7 +46,9 @@ def stats_of(trace: StepTrace) -> tuple[DeviceStepStats, ...]:
     )
 
 
-def _stats(node: Node, begin_ns: int, end_ns: int) -> NodeExecStats:
+def _stats(
+    node: Node, could_begin_ns: int, begin_ns: int, end_ns: int, records: list[Record]
+) -> NodeExecStats:
     start_us = begin_ns // 1000
     end_us = max(1, -(-(end_ns - start_us * 1000) // 1000))
     took_ns = end_ns - begin_ns
@@ -51,12 +59,12 @@ def _stats(node: Node, begin_ns: int, end_ns: int) -> NodeExecStats:
         op_end_rel_micros=end_us,
         all_end_rel_micros=end_us,
         timeline_label=label(node),
-        scheduled_micros=start_us,
+        scheduled_micros=could_begin_ns // 1000,
         all_start_nanos=begin_ns,
         op_end_rel_nanos=took_ns,
         all_end_rel_nanos=took_ns,
-        scheduled_nanos=begin_ns,
-        **_outputs(node),
+        scheduled_nanos=could_begin_ns,
+        **_outputs(node, records),
     )
 
 
@@ -66,8 +74,13 @@ def label(node: Node) -> str:
     return f"{node.name} = {node.op.type}({inputs})"
 
 
-def _outputs(node: Node) -> dict[str, Any]:
-    """Returns what is told of the outputs: their shapes, and their bytes where these are known."""
+def _outputs(node: Node, records: list[Record]) -> dict[str, Any]:
+    """Returns what is told of the outputs: their shapes, and their bytes where these are known.
+
+    Args:
+        node: The node.
+        records: When memory was taken and given back; nanoseconds since 1970.
+    """
     outputs, total = [], 0
     for slot, value in enumerate(node.outputs):
         shape, dtype = value.spec.shape, value.spec.dtype
@@ -84,10 +97,14 @@ def _outputs(node: Node) -> dict[str, Any]:
         described.allocation_description.allocated_bytes = nbytes
         described.allocation_description.allocator_name = "numpy"
         outputs.append(made)
+    total = total or sum(r.nbytes for r in records if r.nbytes > 0)  # by what was fed
     used = config.AllocatorMemoryUsed(
         allocator_name="numpy", total_bytes=total, peak_bytes=total, live_bytes=total
     )
-    return {"output": outputs, "memory": [used] if total else []}
+    used.allocation_records = [
+        config.AllocationRecord(alloc_micros=r.time // 1000, alloc_bytes=r.nbytes) for r in records
+    ]
+    return {"output": outputs, "memory": [used] if total or records else []}
 
 
 def _nbytes(shape: Sequence[int | None] | None, dtype: Any) -> int:

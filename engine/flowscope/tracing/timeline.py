@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.runtime.config import NodeExecStats, StepStats
+from flowscope.runtime.config import DeviceStepStats, NodeExecStats, StepStats
 from flowscope.tracing.chrome import written
 
 
@@ -33,7 +34,8 @@ class Timeline:
 
         Args:
             show_dataflow: Whether arrows lead from operations to those that take their results.
-            show_memory: Whether the bytes of operations' results are told.
+            show_memory: Whether the bytes of operations' results are told, with an event where each
+                is made and where it dies, and a counter per device of those that are alive.
             op_time: "schedule", "all" or "gpu": on CPUs they are the same.
         """
         if op_time not in ("schedule", "all", "gpu"):
@@ -53,7 +55,40 @@ class Timeline:
                 if show_dataflow:
                     events += _arrows(made, latest, len(events))
                 latest[stats.node_name] = made
+        if show_memory:
+            for pid, device in enumerate(self._stats.dev_stats, len(self._stats.dev_stats)):
+                events += _memory(device, pid, origin // 1000)
         return written(events)
+
+
+def _memory(device: DeviceStepStats, pid: int, origin_us: int) -> list[dict[str, Any]]:
+    """Returns events for what takes memory on a device and gives it back, and the counter."""
+    args = {"name": f"{device.device} Tensors"}
+    events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": pid, "args": args}]
+    changes: dict[str, Counter[int]] = {}
+    objects = 0
+    for stats in device.node_stats:
+        for used in stats.memory:
+            alive: dict[int, list[int]] = {}
+            for record in used.allocation_records:
+                time_us, nbytes = record.alloc_micros - origin_us, record.alloc_bytes
+                changes.setdefault(used.allocator_name, Counter())[time_us] += nbytes
+                shared = {"cat": "Tensor", "name": stats.node_name, "pid": pid, "tid": 0}
+                if nbytes > 0:
+                    objects += 1
+                    alive.setdefault(nbytes, []).append(objects)
+                    event = {**shared, "ph": "N", "id": objects, "ts": float(time_us)}
+                    events.append({**event, "args": {"bytes": nbytes}})
+                elif alive.get(-nbytes):
+                    number = alive[-nbytes].pop()
+                    events.append({**shared, "ph": "D", "id": number, "ts": float(time_us)})
+    for name, found in changes.items():
+        total = 0
+        for time_us in sorted(found):
+            total += found[time_us]
+            shared = {"cat": "Memory", "name": name, "pid": pid, "tid": 0}
+            events.append({**shared, "ph": "C", "ts": float(time_us), "args": {name: total}})
+    return events
 
 
 def _event(stats: NodeExecStats, pid: int, origin: int, show_memory: bool) -> dict[str, Any]:

@@ -1,0 +1,89 @@
+"""Which operation of a traced step took how much memory when, and when that was given back.
+
+A value takes memory when the operation that makes it ends, and gives it back when the last that
+reads it ends, as `flowscope.plan.lifetimes` knows. What is no operation's own (the variables of a
+loop, and the lists that it keeps) is told with the operation behind which the curve of the step's
+memory changes by it; so the records of a step add up to that curve. Where operations run in another
+order than the program's (a machine of tokens, partitions that run apart) there is no such curve:
+only the operations' own values are told, given back where all that reads them has told its end.
+
+Values whose size is not known are left out, and so is all of a step that is not kept as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flowscope.plan.lifetimes import Lifetimes, lifetimes
+from flowscope.runtime.step_trace import StepTrace
+from flowscope.tracing.decoding import StepSpans
+from flowscope.tracing.memory import memory_of
+from flowscope.tracing.nodes import PlanNodes
+
+#: The back ends that run operations in the program's order.
+_IN_ORDER = ("python", "op")
+
+
+class Record(NamedTuple):
+    """Memory that was taken, or given back.
+
+    Attributes:
+        time: When, by the clock.
+        nbytes: How many bytes; negative where they were given back.
+    """
+
+    time: int
+    nbytes: int
+
+
+def allocations(trace: StepTrace, found: StepSpans, nodes: PlanNodes) -> dict[int, list[Record]]:
+    """Returns the records of each span that has some, by the span's row.
+
+    Args:
+        trace: The trace of the step.
+        found: Its spans, by their ends.
+        nodes: The nodes of its plan.
+    """
+    program = trace.plan.program
+    if len(trace.shapes) != len(program.feeds) or not trace.is_whole:
+        return {}
+    known = lifetimes(program, trace.shapes, trace.rows is not None)
+    records, changes = _own(known, found, nodes)
+    if trace.apart or trace.plan.back_end not in _IN_ORDER:
+        return records
+    rows = np.flatnonzero(found.spans.node >= 0).tolist()
+    levels = memory_of(known, found, nodes, trace.begin).nbytes
+    for row, change in zip(rows, np.diff(levels).tolist(), strict=True):
+        if rest := change - changes.get(row, 0):
+            records.setdefault(row, []).append(Record(int(found.spans.end[row]), rest))
+    return records
+
+
+def _own(
+    known: Lifetimes, found: StepSpans, nodes: PlanNodes
+) -> tuple[dict[int, list[Record]], dict[int, int]]:
+    """Returns the records of what operations make, and by how much each span changes the sum."""
+    spans = found.spans
+    ran: dict[int, dict[tuple[int, int], int]] = {}
+    places = zip(spans.node.tolist(), spans.frame.tolist(), spans.iteration.tolist(), strict=True)
+    for row, (node, frame, iteration) in enumerate(places):
+        ran.setdefault(node, {})[frame, iteration] = row
+    records: dict[int, list[Record]] = {}
+    changes: dict[int, int] = {}
+    for value in known.values:
+        maker = value.value.node
+        makes = ran.get(-1 if maker is None else nodes.index.get(maker, -1), {})
+        readers = [ran.get(nodes.index.get(n, -2), {}) for n in dict.fromkeys(value.readers)]
+        for place, row in makes.items():
+            records.setdefault(row, []).append(Record(int(spans.end[row]), value.nbytes))
+            changes[row] = changes.get(row, 0) + value.nbytes
+            if readers and all(place in r for r in readers):
+                last = max(r[place] for r in readers)  # rows are in the order of their ends
+                records[row].append(Record(int(spans.end[last]), -value.nbytes))
+                changes[last] = changes.get(last, 0) - value.nbytes
+    return records, changes
+
+
+__all__ = ["Record", "allocations"]
