@@ -82,6 +82,7 @@ fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, schedules (MINUT
 	$(PY) tests/fuzz/fuzz_waits.py --count $(WAITS)
 	$(PY) tests/fuzz/fuzz_placed.py
 	$(PY) tests/fuzz/fuzz_placed.py --cluster
+	$(PY) tests/helpers/random_takers.py 300
 	$(PY) tests/fuzz/hand_overs.py --count $(SCHEDULES)
 
 .PHONY: stress

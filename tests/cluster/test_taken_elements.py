@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from cluster_hosts import Cluster, Host, hosts_here, on, worker
 from process_channels import until
+from random_takers import check
 
 import flowscope as fs
 from flowscope.errors import CancelledError, OutOfRangeError, UnavailableError
@@ -266,3 +267,29 @@ def test_a_worker_that_is_lost_takes_nothing_from_the_queues_of_others(
             step.result(20)
     with session(cluster) as sess:
         assert sess.run(size) == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_faults_lose_no_element_and_double_none(seed: int) -> None:
+    assert check(seed) > 0
+
+
+def test_a_stop_for_the_end_of_a_step_comes_before_its_elements_are_let_go(ends: Any) -> None:
+    cluster, hosts = ends
+    fill, taken, _ = shared_queue(0)
+    with session(cluster) as sess:
+        sess.run(fill)
+        stopped: list[str] = []
+
+        def stop(kind: str) -> None:
+            if kind == "step.confirm" and not stopped:
+                stopped.append(kind)
+                sess.stop()
+
+        kinds_of(hosts[0], stop)
+        try:
+            first = [int(sess.run(taken))]
+        except CancelledError:
+            first = []
+        assert stopped
+        assert [*first, *[sess.run(taken) for _ in range(3 - len(first))]] == [1, 2, 3]

@@ -403,8 +403,18 @@ class ClusterStep:
                 split.failed(e)
         for run in pending:
             run.abandon()
+        self._hear()
         split.close()
+        split.step.is_settled = True
         self._tell_all("step.settled", self._takers)
+
+    def _hear(self) -> None:
+        """Is held, stopped or late here, where that is meant for the end of the step."""
+        try:
+            if self._gate.raised:
+                self._gate.hold(-2)
+        except BaseException as e:
+            self._split.failed(e)
 
     def _give_back(self) -> None:
         """Waits until what the step took is in its queues again."""

@@ -94,7 +94,7 @@ class Runner:
                 values = function(
                     gate, (self.graph.seed, self._entropy, number), feeds, call.resources
                 )
-            if gate.raised:
+            if gate.raised and not step.is_settled:
                 gate.hold(-2)
             self.steps += 1
         except BaseException as e:

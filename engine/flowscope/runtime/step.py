@@ -125,6 +125,8 @@ class Step:
         turn: Up to where it may run, though it is held; None where its turn has not come.
         is_blocked: Whether it waits for others where it may not be held.
         waits_at: Where it waits for a value of others, or for them to read; None else.
+        is_settled: Whether it has ended well and others act on that: no stop and no deadline ends
+            it any more.
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
         pool: The threads that share large kernels; None where no kernel of the plan multiplies.
@@ -156,6 +158,7 @@ class Step:
     turn: Predicate | None = None
     is_blocked = False
     waits_at: Here | None = None
+    is_settled = False
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None
     pool: ThreadPool | None = None
