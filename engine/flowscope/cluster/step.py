@@ -7,7 +7,6 @@ it is told, the others are told to end. The error that the user sees is the caus
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import weakref
@@ -16,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
+from flowscope.cluster.confirming import Confirming
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.joint_step import JointPlan
@@ -25,7 +25,7 @@ from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.peers import Way
 from flowscope.cluster.transport.runs import Answers, PendingRun
 from flowscope.cluster.waits import Look, explained, joined, wait_of
-from flowscope.errors import DeadlineExceededError, OpError, UnavailableError
+from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
 from flowscope.plan.apart import Part, agreed, compile_apart, takes_turns
@@ -299,13 +299,13 @@ class ClusterStep:
         self._split = SplitStep(
             step, channel, gate, run, self._tell, self._explained, agree, takes_turns
         )
+        #: What it took from queues of tasks.
+        self._taken = Confirming(self._endpoint, self._split, self._id)
         #: What is done of it while it is paused.
         self.pausing = Pausing(session, self._id, self._split, function.joint_plan)
         self._rests: dict[str, dict[str, int]] = {}
         self._has_rested = Waiter()
         self._agreed: dict[str, int] | None = None
-        #: Tasks that keep what the step took there until this client has it.
-        self._takers: set[str] = set()
         #: Who has told first that the step fails there.
         self._failed_at = ""
 
@@ -338,13 +338,13 @@ class ClusterStep:
                 split.channel.flush()
             self._answers(pending, fetched)
             fetched |= split.finish()
-            if self._takers:
-                self._confirm()
+            if self._taken.tasks:
+                self._taken.confirm()
             if self._traces is not None:
                 self._traces[:0] = [one.taken() for one in recorders]
         except BaseException:
-            if self._takers:
-                self._give_back()
+            if self._taken.tasks:
+                self._taken.give_back(self._lost, _ENDS_S)
             raise
         finally:
             self.pausing.end()
@@ -375,63 +375,6 @@ class ClusterStep:
                 pending[self._endpoint.start_run(one.task, header, values)] = one
         except UnavailableError as e:
             self._split.end(e)
-
-    # -- what it took ---------------------------------------------------------------------------
-
-    def _confirm(self) -> None:
-        """Tells who keeps what the step took that this client has it.
-
-        Raises:
-            UnavailableError: if somebody has given it back, for it had given this client up.
-        """
-        split = self._split
-        pending: dict[PendingRun, str] = {}
-        header = {"kind": "step.confirm", "client": self._id.client, "step": self._id.number}
-        try:
-            for task in sorted(self._takers):
-                pending[self._endpoint.start_run(task, header, ())] = task
-        except BaseException as e:
-            split.failed(e)
-        answers = Answers(pending)
-        while pending and not split.is_ending:
-            try:
-                done = answers.next(is_over=lambda: split.is_ending)
-                if done is not None:
-                    del pending[done]
-                    self._check(done)
-            except BaseException as e:
-                split.failed(e)
-        for run in pending:
-            run.abandon()
-        self._hear()
-        split.close()
-        split.step.is_settled = True
-        self._tell_all("step.settled", self._takers)
-
-    def _hear(self) -> None:
-        """Is held, stopped or late here, where that is meant for the end of the step."""
-        try:
-            if self._gate.raised:
-                self._gate.hold(-2)
-        except BaseException as e:
-            self._split.failed(e)
-
-    def _give_back(self) -> None:
-        """Waits until what the step took is in its queues again."""
-        message = {"kind": "step.give_back", "client": self._id.client, "step": self._id.number}
-        end = time.monotonic() + _ENDS_S
-        asked = []
-        for task in self._takers - self._lost:
-            with contextlib.suppress(UnavailableError):  # it is gone, and its queues
-                asked.append(self._endpoint.ask(task, message))
-        for question in asked:
-            with contextlib.suppress(OpError):  # it is gone meanwhile, or hangs
-                question.result(end, owned_by=None)
-
-    def _check(self, run: PendingRun) -> None:
-        answer, _ = run.answer()
-        if "error" in answer:
-            raise failures.loads(answer["error"], self._function.plan.program.walk())
 
     # -- its end --------------------------------------------------------------------------------
 
@@ -591,7 +534,7 @@ class ClusterStep:
         if "error" not in answer:
             fetched.update(zip(one.gives, values, strict=False))
             if "took" in answer:
-                self._takers.add(one.task)
+                self._taken.tasks.add(one.task)
             self._take_traces(one.task, answer.get("traces", ()), values[len(one.gives) :])
             return
         error = failures.loads(answer["error"], self._function.plan.program.walk())

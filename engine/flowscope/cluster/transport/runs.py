@@ -44,7 +44,11 @@ def read_some(connection: Connection, reader: MessageReader, flags: int = 0) -> 
 def serve(connection: Connection, peer: str, on_run: OnRun) -> None:
     """Does what comes on a run connection, until that ends."""
     reader = MessageReader()
-    connection.limit_reads(0)
+    try:
+        connection.limit_reads(0)
+    except OSError as e:  # it has ended already
+        connection.fail(e)
+        return
     while True:
         try:
             message = reader.next()
