@@ -193,7 +193,7 @@ class SplitStep:
         self.runs: list[_PartRun] = []
         self.fetched: dict[int, Any] = {}
         self._tell = tell
-        self._explain = explain or self._explained
+        self._explain = explain  # not its own method: a step is no cycle
         self._agree = agree
         self._left = self._writing = 0
         self._lock = threading.Lock()
@@ -238,7 +238,7 @@ class SplitStep:
             if self._cause is not None or self._is_closed:
                 return
             self._cause = error
-        more = self._explain(error, own)
+        more = (self._explain or self._explained)(error, own)
         if isinstance(error, OpError) and more:
             self._cause = type(error)(f"{error.message}; {more}")
         self.channel.abort(DerivedError("another partition of the step has failed"))
