@@ -65,17 +65,19 @@ def verify_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the verifier look at what waits for what, of partitions and of what the executor runs."""
+    """Has the verifier look at partitions, and at what waits for what in all that is run."""
     from flowscope.cluster import step
     from flowscope.plan import apart, execution
     from flowscope.plan.partitions import Partition
-    from flowscope.plan.verify import verify_waits
+    from flowscope.plan.verify import verify, verify_waits
 
     agreed, lower = apart.agreed, execution.lower
 
     def verified(partitions: Any) -> Any:
         found = agreed(partitions)
         if sum(len(p.program.nodes) for p in found) <= MOST_NODES:
+            for part in found:
+                verify(part.program, f"the cut for {part.device}")
             verify_waits(found)
         return found
 

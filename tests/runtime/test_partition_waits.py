@@ -100,14 +100,42 @@ def group_around_a_queue(places):
         return [fs.identity(v), fs.identity(w)], [], {}
 
 
+def variables_in_turns(places):
+    """Variables of an inner loop that only take each other's values; one starts with a feed."""
+    home, far = places
+    given = fs.placeholder(fs.float32, [])
+    with fs.device(far):
+        queue = fs.FIFOQueue(9, [fs.float32], shapes=[[]])
+
+    def inner(j, a, b):
+        return [j + 1, b, a]
+
+    def outer(i, x, y):
+        with fs.device(far), fs.control_dependencies([x]):
+            x = queue.dequeue()
+        with fs.device(home):
+            other = fs.exp(fs.cast(i, fs.float32))
+        with fs.device(far):
+            start = [fs.constant(0), given, other]
+            found = fs.while_loop(lambda j, a, b: fs.logical_and(j < 1, a < 9.0), inner, start)
+        return [i + 1, x, found[2]]
+
+    with fs.device(home):
+        start = [fs.constant(0), given, given]
+        found = fs.while_loop(lambda i, *_: i < 3, outer, start)
+    with fs.device(far):
+        return [fs.abs(found[2])], [queue.enqueue_many([[1.0, 2.0, 3.0]])], {given: 0.25}
+
+
 PROGRAMS = [
     home_far_home,
     answer_before_question,
     inner_loops_ahead,
     lambda places: inner_loops_ahead(places, 10, 5000),
     group_around_a_queue,
+    variables_in_turns,
 ]
-IDS = ["home-far-home", "answer-first", "inner-loops", "inner-loops-of-arrays", "group"]
+IDS = ["home-far-home", "answer-first", "inner-loops", "inner-loops-of-arrays", "group", "in-turns"]
 
 
 def run(build, places, mode, target="", **config):
