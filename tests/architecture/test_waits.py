@@ -28,6 +28,7 @@ _NEVER = "the socket does not block"
 ALLOWED = {
     ("dask_client.py", "ask_beside"): "Dask's own time: callback_timeout",
     ("task_server.py", "_unless_stopped"): "the task is done",
+    ("doubts.py", "_wait"): "a quarter of a second; then it is looked whether its step ends",
     ("health.py", "look"): "some hundredths of a second, in a process of Dask's",
     ("transport/connections.py", "_send"): _NEVER,
     ("transport/connections.py", "_write_some"): "at most two milliseconds: SO_SNDTIMEO",

@@ -14,13 +14,14 @@ from process_channels import led_to
 
 import flowscope as fs
 from flowscope.cluster.hosted import HostedSteps
+from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.reports import clock_report, status_report
 from flowscope.cluster.session import CLIENT_TASK, ClusterSession
 from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
+from flowscope.runtime.containers import Container
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.local_devices import local_devices
-from flowscope.runtime.resources import Container
 
 SECRET = b"a secret of 32 bytes for tests.."
 
@@ -43,6 +44,8 @@ class Task(NamedTuple):
 
 class Host:
     """A worker's end."""
+
+    shares_values = False
 
     def __init__(self, name: str, cpus: int = 1, incarnation: int = 1) -> None:
         self.name = name
@@ -85,6 +88,7 @@ class Cluster:
         self.step_numbers = itertools.count(1)
         self.watch = ClusterWatch(self)
         self.endpoint = Endpoint(f"client:{self.uid:x}", 1, SECRET)
+        self.outcomes = Outcomes(self.endpoint, self.uid)
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = self.lost
         if dial is not None:

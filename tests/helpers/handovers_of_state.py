@@ -107,7 +107,7 @@ wrong(
 )
 
 
-@hand_over("runtime.resources")
+@hand_over("runtime.containers", "runtime.resources")
 def a_container_that_is_dropped(run: Any, m: Any) -> None:
     """Behind a reset no variable has the value that it had before."""
     container = m.Container()

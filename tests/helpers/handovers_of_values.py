@@ -78,8 +78,8 @@ def a_wait_is_told(run: Any, m: Any) -> None:
     """Who waits for a value is among those who wait, whatever the producer does."""
     gate, box = new_gate(), m.Mailbox("a;b;c")
 
-    def wait(is_done: Any, here: Any = None) -> None:
-        gate.wait(is_done, here)
+    def wait(is_done: Any, here: Any = None, until: float | None = None) -> None:
+        gate.wait(is_done, here, until)
         assert any(not p.is_producer for p in box.pending()), "nobody is told to wait"
 
     watched = SimpleNamespace(raised=True, wait=wait, wake=gate.wake)

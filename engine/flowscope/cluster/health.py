@@ -88,7 +88,8 @@ class Heartbeat:
             last = now
             for task in self._cluster.tasks:
                 try:
-                    self._cluster.endpoint.tell(task.name, {"kind": "ping"})
+                    news = self._cluster.outcomes.news(task.name)
+                    self._cluster.endpoint.tell(task.name, {"kind": "ping", **news})
                 except UnavailableError:  # `on_lost` tells of it
                     continue
                 self._cluster.endpoint.look_at(task.name)

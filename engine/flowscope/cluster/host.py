@@ -20,10 +20,10 @@ from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.errors import OpError, UnavailableError, UnimplementedError
 from flowscope.runtime.config import ConfigProto
+from flowscope.runtime.containers import Container
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.local_devices import local_devices
-from flowscope.runtime.resources import Container
 
 #: What a client's name begins with; the names of tasks begin with "/job:".
 CLIENT_PREFIX = "client:"
@@ -50,6 +50,7 @@ class Host:
         devices: Its devices, the CPUs first.
         handlers: What control messages lead to, by their kinds.
         steps: What clients run here.
+        shares_values: As above.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Host:
         self.name = name
         self._silence_s = client_silence_s
         self.engine = Engine()
-        self._shares_values = shares_values
+        self.shares_values = shares_values
         pool = self.engine.pool
         self.devices: tuple[Device, ...] = local_devices(
             config or ConfigProto(), pool.parallel_for, pool.tasks
@@ -94,7 +95,7 @@ class Host:
 
     def container(self, client: str, session: int, name: str) -> Container:
         """Returns a container: "" is the session's own, others are shared by all clients."""
-        if name or self._shares_values:
+        if name or self.shares_values:
             return self.engine.containers.named(name)
         return self._own.of(client, session)
 
@@ -142,6 +143,7 @@ class Host:
         return answer(self.handlers, peer, message)
 
     def _ping(self, peer: str, message: dict[str, Any]) -> None:
+        self.steps.doubts.heed(peer, message)
         self.endpoint.tell(peer, {"kind": "pong"})
 
     def _reset(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
@@ -200,8 +202,7 @@ def answer(
 
 def bytes_of(container: Container) -> int:
     """Returns the bytes of the values that a container holds, without waiting for writers."""
-    values = [v.value for v in container.variables().values()]
-    held = sum(getattr(v, "nbytes", len(v) if isinstance(v, bytes) else 0) for v in values)
+    held = sum(v.nbytes for v in container.variables().values())
     return held + sum(getattr(other, "nbytes", 0) for other in container.others())
 
 

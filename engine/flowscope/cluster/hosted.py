@@ -10,11 +10,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from flowscope.cluster import failures
+from flowscope.cluster.doubts import HostedDoubts
 from flowscope.cluster.held_parts import STANDS_S, HeldParts
 from flowscope.cluster.hosted_ops import HeldValues, HostedOps, applied, keep, put_back
 from flowscope.cluster.hosted_plan import HostedPlan
@@ -25,11 +27,11 @@ from flowscope.cluster.plans import loads
 from flowscope.cluster.taken_elements import TakenElements
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.peers import Way
-from flowscope.errors import FailedPreconditionError
+from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.graph.host_values import on_host
+from flowscope.runtime.containers import Container
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.queue_state import QueueState
-from flowscope.runtime.resources import Container
 from flowscope.runtime.split import DerivedError
 
 #: The answer of a run.
@@ -80,8 +82,8 @@ class HostedSteps:
         self._lock = threading.Lock()
         self._sessions: dict[tuple[str, int], HostedSession] = {}
         self._steps: dict[StepId, HostedStep] = {}
-        #: How often update groups have ended, of steps that are over.
-        self._ends: dict[StepId, dict[str, int]] = {}
+        #: What steps have left in doubt.
+        self.doubts = HostedDoubts(host)
         self._ended: deque[StepId] = deque(maxlen=_MOST_ENDED)
         #: Steps that had not come when they were asked about: whether they keep to turns.
         self._keeps: dict[StepId, bool] = {}
@@ -118,6 +120,7 @@ class HostedSteps:
                 "step.agreed": self._agreed,
                 "step.give_back": self.taken.on_give_back,
                 "step.settled": self.taken.on_settled,
+                "steps.settled": self.doubts.heed,
                 "gate": self._gate,
                 "variables": self._variables,
                 "op.drop": self._drop_held,
@@ -147,6 +150,7 @@ class HostedSteps:
     def on_run(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         """Does what a run connection has brought; answers with its values, or with its error."""
         try:
+            self.doubts.wait_for_news(peer, header)
             return self._runs[header["kind"]](peer, header, values)
         except BaseException as e:
             feeds = self._feeds(peer, header)
@@ -188,7 +192,7 @@ class HostedSteps:
         for error in self._host.endpoint.connect_all(ways).values():
             raise error
         session.plans[header["plan"]] = HostedPlan(self._host, session, shipment)
-        return {}, []
+        return {"shares_values": self._host.shares_values}, []
 
     def _run(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])
@@ -196,27 +200,25 @@ class HostedSteps:
         if plan is None:
             raise FailedPreconditionError(f"{self._host.name} does not know this plan (any more)")
         number = StepId(header["client"], header["step"])
-        step = HostedStep(self._host, session, plan, peer, number, header)
+        step = HostedStep(self._host, session, self.doubts, plan, peer, number, header)
         with self._lock:
             if number in self._ended:
                 raise DerivedError("the step has ended before it began here")
             self._steps[number] = step
             step.keeps_turns = self._keeps.pop(number, False)
+        has_failed = True
         try:
             fetched = step.run(values)
             traces, arrays = step.traces()
+            has_failed = False
             return traces | self._kept(number, step), [*fetched, *arrays]
         finally:
             with self._lock:
                 self._over.append(number)
                 del self._steps[number]
                 self.done += 1
-                if plan.shares_updates:
-                    self._ends[number] = step.ended
-                    while len(self._ends) > _MOST_ENDED:
-                        del self._ends[next(iter(self._ends))]
-            if plan.shares_updates and number in self._ended:
-                step.say_rest()
+            if plan.shared_groups and (has_failed or number in self._ended):
+                self._say_rest(peer, number)
 
     def _kept(self, number: StepId, step: HostedStep) -> dict[str, Any]:
         """Keeps what a step took that ends well here; returns what its answer says of that."""
@@ -351,30 +353,40 @@ class HostedSteps:
         with self._lock:
             self._ended.append(number)
             step = self._steps.get(number)
-            ended = self._ends.get(number, {})
         if step is not None:
             step.end(DerivedError("another part of the step has failed"))
         self.taken.give_back(number)
         if step is None and message["agrees"]:
-            facts = {"kind": "step.rest", "step": number.number, "ended": ended}
-            self._host.endpoint.tell(peer, facts)
+            self._say_rest(peer, number)
+
+    def _say_rest(self, client: str, number: StepId) -> None:
+        """Tells the client how far update groups have come here, where nothing of the step runs."""
+        endpoint = self._host.endpoint
+        message = {
+            "kind": "step.rest",
+            "step": number.number,
+            "ended": self.doubts.written(number),
+            "incarnation": endpoint.incarnation,
+        }
+        with suppress(UnavailableError):  # it is gone; when it is back it is asked
+            endpoint.tell(client, message)
 
     def _agreed(self, peer: str, message: dict[str, Any]) -> None:
-        step = self._steps.get(StepId(message["client"], message["step"]))
-        if step is not None:
-            step.agreed(message["ended"])
+        number = StepId(message["client"], message["step"])
+        self.doubts.told(number, message["ended"], message["is_forgotten"])
 
     def _gate(self, peer: str, message: dict[str, Any]) -> None:
         self.session(peer, message["session"]).gate.request(message["request"])
 
     def _variables(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
         """Returns what is known of variables: see `flowscope.runtime.remote.Remote.facts`."""
+        self.doubts.heed(peer, message)
         session = self.session(peer, message["session"])
         told: list[list[Any]] = []
         for container, name in message["names"]:
             found = session.container(container).variables().get(name)
             is_there = found is not None and found.is_initialized
-            nbytes = 0 if found is None else int(getattr(found.value, "nbytes", 0))
+            nbytes = 0 if found is None else found.nbytes
             facts = (0, None) if found is None else (found.writes, found.written_in)
             told.append([is_there, facts[0], nbytes, facts[1]])
         return {"variables": told}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.owners import HostOwner
-from flowscope.cluster.plans import Shipment, shares_updates
+from flowscope.cluster.plans import Shipment, shared_groups
 from flowscope.cluster.transport.channel import KeyTable
 from flowscope.errors import InternalError
 from flowscope.ops.state.locks import MutexHandle
@@ -23,6 +23,7 @@ from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.program import Node
 from flowscope.runtime.calls import as_it_is
+from flowscope.runtime.containers import Container
 from flowscope.runtime.device_variable import PlacedVariable, handing_out
 from flowscope.runtime.driver import Driver
 from flowscope.runtime.mutex_state import MutexState
@@ -30,7 +31,7 @@ from flowscope.runtime.part_trace import PartPlan, PartRecorder
 from flowscope.runtime.planner import queue_use
 from flowscope.runtime.queue_state import QueueState, bounded, check_same
 from flowscope.runtime.random_generators import generator
-from flowscope.runtime.resources import Container, VariableState
+from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
     from flowscope.cluster.hosted import HostedSession
@@ -50,7 +51,7 @@ class HostedPlan:
         feeds: The names of the step's feeds.
         takes, gives: The numbers of the step's feeds that it takes, and of the fetches it gives.
         table: The keys by which its partitions meet others.
-        shares_updates: Whether it writes for update groups of several processes.
+        shared_groups: The update groups of several processes for which it writes.
         uses_blas: Whether a kernel multiplies matrices.
     """
 
@@ -80,7 +81,7 @@ class HostedPlan:
         self.table = KeyTable(
             shipment.keys, lambda d: names.get(task_of(d), task_of(d)), shipment.windows
         )
-        self.shares_updates = shares_updates(self.nodes)
+        self.shared_groups = shared_groups(self.nodes)
         self.uses_blas = any(n.op.uses_blas for n in self.nodes)
         current: Any = self._modules.current
         on: Callable[[Function], Function] = as_it_is

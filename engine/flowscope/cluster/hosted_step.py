@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
+from flowscope.cluster.doubts import HostedDoubts
 from flowscope.cluster.held_parts import HeldParts
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.owners import HostOwner
@@ -17,17 +18,13 @@ from flowscope.graph.current_step import steps_of_threads
 from flowscope.runtime.blas import one_thread
 from flowscope.runtime.part_trace import PartRecorder, packed
 from flowscope.runtime.queue_transactions import QueueTransaction
-from flowscope.runtime.rendezvous import Rendezvous, Waiter
-from flowscope.runtime.split import SplitStep
+from flowscope.runtime.rendezvous import Rendezvous
+from flowscope.runtime.shared_updates import SharedUpdates
+from flowscope.runtime.split import DerivedError, SplitStep
 from flowscope.runtime.step import Step
-from flowscope.runtime.waiting import wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.hosted import HostedSession
-
-
-#: So long a process whose update groups are open waits for what the others have done.
-AGREES_S = 2.0
 
 
 class HostedStep:
@@ -36,6 +33,7 @@ class HostedStep:
     Args:
         host: The host.
         session: The client's session.
+        doubts: Where it leaves what is in doubt when it ends here.
         plan: What is run.
         client: The client's name.
         number: The step's number.
@@ -46,6 +44,7 @@ class HostedStep:
         self,
         host: HostOwner,
         session: HostedSession,
+        doubts: HostedDoubts,
         plan: HostedPlan,
         client: str,
         number: StepId,
@@ -54,6 +53,7 @@ class HostedStep:
         self.client = client
         self._host = host
         self._session = session
+        self._doubts = doubts
         self._plan = plan
         self._number = number
         self._run = tuple(header["run"])
@@ -66,13 +66,8 @@ class HostedStep:
         self._error: BaseException | None = None
         #: Its partitions where they stand while it is held; None before it begins.
         self.parts: HeldParts | None = None
-        #: How often update groups have ended in the process that came furthest, once it was told.
-        self._agreed: dict[str, int] | None = None
         #: Whether its partitions go on by turns alone.
         self.keeps_turns = False
-        self._is_agreed = Waiter()
-        #: The same of this process.
-        self.ended: dict[str, int] = {}
 
     def end(self, error: BaseException) -> None:
         """Ends it from outside; it is not told as an error of its own."""
@@ -89,25 +84,8 @@ class HostedStep:
         if whole is not None and whole.keeps_turns is not keeps:
             whole.gate.keep_turns(whole, keeps)
 
-    def agreed(self, ended: dict[str, int]) -> None:
-        """Tells how often update groups have ended in the process that came furthest."""
-        self._agreed = ended
-        self._is_agreed.wake()
-
-    def _agree(self) -> dict[str, int]:
-        """Says what has ended here, once nobody writes; returns what has ended anywhere."""
-        split = self._split
-        assert split is not None
-        self.ended = split.step.updates.ended
-        if not split.step.updates.kept:
-            return {}
-        end = time.monotonic() + AGREES_S
-        self.say_rest()
-        wait_for(
-            lambda: self._agreed is not None, self._is_agreed, what="for what has ended elsewhere",
-            until=end, owned_by=None,
-        )  # fmt: skip
-        return self._agreed or {}
+    def _stop(self) -> None:
+        self.end(DerivedError("the step has failed elsewhere"))
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Returns the values of its fetches.
@@ -121,6 +99,9 @@ class HostedStep:
         step = Step(call, None, gate, self._host.engine.host_threads, me)
         step.number = self._run[2]
         step.takes_turns = plan.takes_turns and self._recorders is None
+        if plan.shared_groups:
+            step.updates = SharedUpdates(step, plan.shared_groups)
+            self._doubts.begin(self._number, self.client, step.updates, self._stop)
         self.parts = HeldParts(gate, step, plan.programs, lambda: self._split)
         self.whole = step
         steps_of_threads[me] = step
@@ -169,14 +150,12 @@ class HostedStep:
         is_alone = not plan.table.routes
         channel = Rendezvous() if is_alone else endpoint.open_step(self._number, plan.table)
         try:
-            agree = self._agree if plan.shares_updates else None
             split = SplitStep(
                 step,
                 channel,
                 self._session.gate,
                 self._run,
                 self._tell,
-                agree=agree,
                 takes_turns=step.takes_turns,
             )
             given = dict(zip(plan.takes, values, strict=True))
@@ -195,28 +174,21 @@ class HostedStep:
             if isinstance(channel, ProcessChannel):
                 channel.flush()
             fetched = split.finish()
-            self.ended = step.updates.ended if plan.shares_updates else {}
             return [fetched[i] for i in plan.gives]
         finally:
             self._split = None
+            if step.updates is not None:
+                self._doubts.end(self._number)
             if not is_alone:
                 endpoint.close_step(self._number)
 
     def _tell(self, error: BaseException) -> None:
         """Tells the client that the step fails here, before its threads have come to rest."""
-        if self._error is None:
-            self._say("step.failed")
-
-    def say_rest(self) -> None:
-        """Tells the client what has ended here, now that nobody writes."""
-        self._say("step.rest", ended=self.ended)
-
-    def _say(self, kind: str, **facts: Any) -> None:
-        try:
-            message = {"kind": kind, "step": self._number.number, **facts}
-            self._host.endpoint.tell(self.client, message)
-        except UnavailableError:  # it is gone; nobody wants to know
+        if self._error is not None:
             return
+        message = {"kind": "step.failed", "step": self._number.number}
+        with suppress(UnavailableError):  # it is gone; nobody wants to know
+            self._host.endpoint.tell(self.client, message)
 
 
-__all__ = ["AGREES_S", "HostedStep"]
+__all__ = ["HostedStep"]

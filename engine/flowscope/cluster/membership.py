@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.cluster.health import Heartbeat
 from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
+from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
 from flowscope.cluster.session_tasks import awaited
@@ -65,6 +66,7 @@ class Cluster:
         target: What sessions find it by: the scheduler's address.
         endpoint: This process' end of the connections.
         uid: This client's number; no other has it.
+        outcomes: How the update groups of its steps have ended.
         handlers: What control messages lead to, by their kinds.
         sessions: The sessions that run on it.
         session_numbers, step_numbers: Count this client's sessions and steps.
@@ -110,6 +112,7 @@ class Cluster:
         self.endpoint = Endpoint(
             name, new_incarnation(), attached.secret, host=attached.listen_at, tls=attached.tls
         )
+        self.outcomes = Outcomes(self.endpoint, self.uid)
         self.endpoint.on_call = lambda peer, message: answer(self.handlers, peer, message)
         self.endpoint.on_lost = self._connection_lost
         if attached.dial is not None:
@@ -300,6 +303,7 @@ class Cluster:
         self._events.put(None)
         for session in list(self.sessions):
             session.close()
+        self.outcomes.flush()
         for name in list(self._tasks):
             with contextlib.suppress(OpError):  # it is gone
                 self.endpoint.tell(name, {"kind": "client.leave"})

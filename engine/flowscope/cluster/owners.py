@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableSet, Sequence
 from typing import Any, Protocol
 
+from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClusterWatch
+from flowscope.runtime.containers import Container
 from flowscope.runtime.devices import Device
 from flowscope.runtime.engine import Engine
-from flowscope.runtime.resources import Container
 
 Answer = dict[str, Any] | None
 #: Does what a control message of a peer says; returns the answer, or a function that returns it,
@@ -52,6 +53,8 @@ class HostOwner(Protocol):
     endpoint: Endpoint
     engine: Engine
     handlers: dict[str, Handler]
+    #: Whether what lies in no named container is shared by all clients, too.
+    shares_values: bool
 
     @property
     def devices(self) -> Sequence[Device]:
@@ -68,6 +71,7 @@ class ClusterOwner(Protocol):
     """A client's cluster."""
 
     endpoint: Endpoint
+    outcomes: Outcomes
     uid: int
     handlers: dict[str, Handler]
     #: The numbers of its sessions, and of the steps of all of them.

@@ -105,9 +105,9 @@ def windows_of(partitions: Sequence[Partition]) -> dict[str, int]:
     return found
 
 
-def shares_updates(nodes: Iterable[Node]) -> bool:
-    """Whether some nodes write for update groups for which other processes write, too."""
-    return any(isinstance(n.op, BeginUpdate) and n.op.group for n in nodes)
+def shared_groups(nodes: Iterable[Node]) -> frozenset[str]:
+    """Returns the update groups of some nodes for which other processes write, too."""
+    return frozenset(n.op.group for n in nodes if isinstance(n.op, BeginUpdate) and n.op.group)
 
 
 def stripped(partition: Partition) -> Partition:
@@ -116,4 +116,4 @@ def stripped(partition: Partition) -> Partition:
     return replace(partition, program=program)
 
 
-__all__ = ["Peer", "Shipment", "keys_of", "loads", "shares_updates", "stripped", "windows_of"]
+__all__ = ["Peer", "Shipment", "keys_of", "loads", "shared_groups", "stripped", "windows_of"]

@@ -92,8 +92,9 @@ class ClusterSession:
         # It ends the step here, and may wait for who looks at one that is held.
         cluster.handlers["step.failed"] = lambda *told: partial(failed, *told)
         cluster.handlers["step.rest"] = _told_of_step(
-            cluster, lambda s, p, message: s.rested(p, message["ended"])
+            cluster, lambda s, p, message: s.rested(p, message)
         )
+        cluster.handlers["step.ask"] = cluster.outcomes.asked
 
     def back_ends(self, own: Mapping[str, BackEnd]) -> dict[str, BackEnd]:
         """Returns code back ends that run programs of several tasks one operation at a time."""
@@ -161,7 +162,7 @@ class ClusterSession:
     def _asked(self, task: str, keys: Sequence[tuple[str, str]]) -> Question | OpError:
         """Asks a task what it knows of variables; returns why not if it cannot be asked."""
         self.used.add(task)
-        message = {"kind": "variables", "session": self.number, "names": [list(k) for k in keys]}
+        message = self.headed(task, {"kind": "variables", "names": [list(k) for k in keys]})
         try:
             self.cluster.task(task)  # it may hang
             return self.cluster.endpoint.ask(task, message)
@@ -214,6 +215,10 @@ class ClusterSession:
             except UnavailableError:  # with it went what it had
                 self.used.discard(task)
 
+    def headed(self, task: str, header: dict[str, Any]) -> dict[str, Any]:
+        """Returns the header of a message to a task: with its session, and news of outcomes."""
+        return {**header, "session": self.number, **self.cluster.outcomes.news(task)}
+
     def ask(
         self, task: str, header: dict[str, Any], values: Sequence[Any] = (), owned_by: Any = OWN
     ) -> list[Any]:
@@ -233,7 +238,7 @@ class ClusterSession:
         self, task: str, header: dict[str, Any], values: Sequence[Any], owned_by: Any
     ) -> tuple[dict[str, Any], list[Any]]:
         """Has a task do something; returns what it answers."""
-        header = {**header, "session": self.number}
+        header = self.headed(task, header)
         self.cluster.task(task)  # it may hang
         pending = self.cluster.endpoint.start_run(task, header, values)
         try:  # a task that is lost or hangs ends the wait, too

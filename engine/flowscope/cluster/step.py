@@ -20,7 +20,7 @@ from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.joint_step import JointPlan
 from flowscope.cluster.pausing import Pausing
-from flowscope.cluster.plans import Peer, Shipment, keys_of, shares_updates, stripped, windows_of
+from flowscope.cluster.plans import Peer, Shipment, keys_of, shared_groups, stripped, windows_of
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.peers import Way
 from flowscope.cluster.transport.runs import Answers, PendingRun
@@ -39,6 +39,7 @@ from flowscope.plan.program import Node
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
 from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
+from flowscope.runtime.shared_updates import SharedUpdates
 from flowscope.runtime.split import DerivedError, SplitStep
 from flowscope.runtime.waiting import acquire, check_owner, wait_for
 
@@ -110,12 +111,17 @@ class ClusterFunction:
         self._keys = keys_of(partitions)
         self._windows = windows_of(partitions)
         self._table = KeyTable(self._keys, self._process_of, self._windows)
-        #: The tasks that write for update groups of several processes.
-        self.agreeing = frozenset(
-            t
-            for t, found in by_task.items()
-            if any(shares_updates(p.program.walk()) for p in found)
-        )
+        #: The update groups of several processes, by the tasks that write for them.
+        self.groups = {
+            task: names
+            for task, found in [*by_task.items(), (session.task, own)]
+            if (names := shared_groups(n for p in found for n in p.program.walk()))
+        }
+        #: The other tasks that do, and which life of them has the plan.
+        self.agreeing = frozenset(self.groups) - {session.task}
+        self.incarnations: dict[str, int] = {}
+        #: Whether others than this session may want the variables of the groups.
+        self.shares_state = any(getattr(h.op, "container", "") for h in plan.handles)
         self._parts = compile_apart(own, plan.handles, plan.compile_part, is_handed_out)
         self._is_handed_out = is_handed_out
         #: The partitions of this process, and what traces them.
@@ -200,6 +206,7 @@ class ClusterFunction:
                 del pending[run]
                 if "error" in answer:
                     raise failures.loads(answer["error"], self._plan.program.walk())
+                self.shares_state |= answer.get("shares_values", False)
         except DeadlineExceededError as e:
             late = ", ".join(pending.values())
             if not late:
@@ -217,6 +224,7 @@ class ClusterFunction:
     def _sent(self, one: _TaskPart) -> PendingRun:
         session = self.session
         session.used.add(one.task)
+        self.incarnations[one.task] = session.cluster.task(one.task).incarnation
         met = [self._way(name) for name in sorted(self._met_by(one.task))]
         shipment = Shipment(
             tuple([stripped(p) for p in one.partitions]),
@@ -291,21 +299,17 @@ class ClusterStep:
         channel: Rendezvous = (
             Rendezvous() if self._is_alone else self._endpoint.open_step(self._id, function.table)
         )
-        step = current_step()
+        self._step = step = current_step()
         #: Tasks whose answers nobody waits for.
         self._lost: set[str] = set()
-        agree = self._agree if function.agreeing else None
         takes_turns = function.takes_turns and traces is None
-        self._split = SplitStep(
-            step, channel, gate, run, self._tell, self._explained, agree, takes_turns
-        )
+        self._split = SplitStep(step, channel, gate, run, self._tell, self._explained, takes_turns)
         #: What it took from queues of tasks.
         self._taken = Confirming(self._endpoint, self._split, self._id)
         #: What is done of it while it is paused.
         self.pausing = Pausing(session, self._id, self._split, function.joint_plan)
         self._rests: dict[str, dict[str, int]] = {}
         self._has_rested = Waiter()
-        self._agreed: dict[str, int] | None = None
         #: Who has told first that the step fails there.
         self._failed_at = ""
 
@@ -319,6 +323,7 @@ class ClusterStep:
         """Returns the values of all fetches, or raises the cause of the step's end."""
         split = self._split
         self._session.steps[self._id.number] = self
+        self._begin_updates()
         pending: dict[PendingRun, _TaskPart] = {}
         fetched: dict[int, Any] = {}
         try:
@@ -342,9 +347,11 @@ class ClusterStep:
                 self._taken.confirm()
             if self._traces is not None:
                 self._traces[:0] = [one.taken() for one in recorders]
+            self._end_updates(has_failed=False)
         except BaseException:
             if self._taken.tasks:
                 self._taken.give_back(self._lost, _ENDS_S)
+            self._end_updates(has_failed=True)
             raise
         finally:
             self.pausing.end()
@@ -372,7 +379,8 @@ class ClusterStep:
         try:
             for one in others:
                 values = [feeds[i] for i in one.takes]
-                pending[self._endpoint.start_run(one.task, header, values)] = one
+                told = {**header, **self._session.cluster.outcomes.news(one.task)}
+                pending[self._endpoint.start_run(one.task, told, values)] = one
         except UnavailableError as e:
             self._split.end(e)
 
@@ -437,30 +445,43 @@ class ClusterStep:
             except UnavailableError:  # it does nothing for the step any more
                 continue
 
-    def rested(self, task: str, ended: dict[str, int]) -> None:
-        """Notes how often update groups have ended at a task, where nobody writes any more."""
-        self._rests[task] = ended
+    def rested(self, task: str, message: dict[str, Any]) -> None:
+        """Notes how far update groups have come at a task, where nobody writes any more."""
+        if message["incarnation"] == self._function.incarnations[task]:
+            self._rests[task] = message["ended"]
         self._has_rested.wake()
 
-    def _agree(self) -> dict[str, int]:
-        """Returns how often update groups have ended anywhere; all tasks that write are told.
+    def _begin_updates(self) -> None:
+        function, step = self._function, self._step
+        if function.groups:
+            step.updates = SharedUpdates(step, function.groups.get(self._session.task, ()))
+            outcomes = self._session.cluster.outcomes
+            outcomes.begin(self._id.number, function.groups, function.incarnations)
 
-        A group ends at a task only when it is written at all of them. So if it has ended at one,
-        those that keep what was before let go of that; else all put it back.
+    def _end_updates(self, has_failed: bool) -> None:
+        """Settles update groups, in all processes: a step that fails asks how far they have come.
+
+        See `flowscope.runtime.shared_updates`.
         """
-        if self._agreed is None:
+        updates, self._step.updates = self._step.updates, None
+        if updates is None:
+            return
+        written = None
+        function, outcomes = self._function, self._session.cluster.outcomes
+        if has_failed:
             end = time.monotonic() + _RESTS_S
             wait_for(
                 self._are_at_rest, self._has_rested, what="for tasks to rest", until=end,
                 owned_by=None,
             )  # fmt: skip
-            found = dict(self._split.step.updates.ended)
-            for ended in list(self._rests.values()):
-                for group, count in ended.items():
-                    found[group] = max(count, found.get(group, 0))
-            self._agreed = found
-            self._tell_all("step.agreed", self._function.agreeing, ended=found)
-        return self._agreed
+            reports = {**self._rests, self._session.task: updates.written}
+            written = outcomes.decide(self._id.number, reports, function.agreeing)
+        else:
+            is_urgent = function.shares_state or len(self._session.steps) > 1
+            outcomes.commit(self._id.number, function.agreeing, is_urgent)
+        updates.close()
+        if updates.doubt is not None:
+            updates.doubt.conclude(written)
 
     def _are_at_rest(self) -> bool:
         tasks = self._function.agreeing - self._rests.keys() - self._lost
@@ -501,8 +522,6 @@ class ClusterStep:
         errors: dict[str, BaseException],
     ) -> None:
         """Waits until all have ended the step; who does not answer is left alone."""
-        if self._function.agreeing:
-            self._agree()
         end = time.monotonic() + _ENDS_S
         while self._is_awaited(pending):
             # A step that ends is not ended a second time: what is asked for now is for others.

@@ -222,7 +222,7 @@ def check_initialized(states: Sequence[Any], handles: Sequence[Node]) -> None:
     missing = [(s, h) for s, h in zip(states, handles, strict=True) if not s.is_initialized]
     if missing:
         made = missing[0][1].origins[0]
-        error = uninitialized([state.name for state, _ in missing])
+        error = uninitialized([state for state, _ in missing])
         raise error.located(op=made, **where(made))
 
 

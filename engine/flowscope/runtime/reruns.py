@@ -10,7 +10,8 @@ from typing import Any
 
 from flowscope.graph.graph import Graph
 from flowscope.runtime.calls import Call
-from flowscope.runtime.resources import Container, VariableState
+from flowscope.runtime.containers import Container
+from flowscope.runtime.resources import VariableState
 
 
 def variable_state(graph: Graph, container: Container, handle: Any) -> VariableState:

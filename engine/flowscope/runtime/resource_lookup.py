@@ -9,10 +9,10 @@ from flowscope.graph.graph import Graph
 from flowscope.ops.state.locks import MutexHandle
 from flowscope.ops.state.queue_ops import FIFOQueueHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
+from flowscope.runtime.containers import Container
 from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.queue_state import QueueState, bounded, check_same
 from flowscope.runtime.reruns import variable_state
-from flowscope.runtime.resources import Container
 
 
 def state_of(graph: Graph, container: Container, handle: Any) -> Any:

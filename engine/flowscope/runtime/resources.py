@@ -1,4 +1,4 @@
-"""State that outlives a step: variables' values, kept in containers.
+"""State that outlives a step: variables' values.
 
 A read takes a lease on the variable's buffer, and a writer changes the buffer in place only when no
 lease is out. A lease is a Python reference: the reader's local variable, a fetched array's base, a
@@ -6,13 +6,18 @@ view. So the count that CPython keeps anyway says whether one is out, at no cost
 none can be forgotten. While a writer works, the buffer is detached, so that no reader can take it
 up: first it is detached, then the leases are counted. Writers have the variable's lock; so has a
 reader that finds no value, who then waits for the writer. Whether there is a value at all is asked
-without the lock, for an update group may hold it for long: `_turn` is odd while a writer works, and
-who finds neither a value nor a writer looks whether it is still the same turn.
+without the lock, for an update group may hold it for long: `_turn` is odd while a writer works and
+while the variable is in doubt, and who finds neither a value nor a writer looks whether it is still
+the same turn.
 
 A change of several variables takes their locks in one order, that of their ids.
 
 A writer that has to be able to take its write back takes a lease itself (`keep`): then it writes to
 a new buffer, and the old one is what was before.
+
+A variable is *in doubt* while it is not known here how an update group of several processes has
+ended (`flowscope.runtime.shared_updates`): nobody finds its value, and whoever wants it waits for
+the outcome first. So nothing is asked on the way to variables that are not.
 """
 
 from __future__ import annotations
@@ -21,15 +26,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.errors import FailedPreconditionError, InvalidArgumentError
+from flowscope.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_step, current_thread, steps_of_threads
 from flowscope.graph.shapes import compatible, text
 
 if TYPE_CHECKING:
+    from flowscope.runtime.shared_updates import Doubt, UndoLog
     from flowscope.runtime.step import Step
 
 #: So often a thread lets others go on before it waits for a lock.
@@ -38,20 +44,52 @@ _TRIES = 50
 _LARGE_BYTES = 1 << 20
 
 
-def _enter(lock: threading.Lock) -> None:
-    """Acquires a lock that is held for moments only.
+#: So often a thread that waits for a lock in earnest looks whether its variable is in doubt.
+_LOOK_S = 0.02
+
+
+def try_to_enter(lock: threading.Lock) -> bool:
+    """Acquires a lock that is held for moments only; returns False if it is held for longer.
 
     Who waits in `acquire` is handed the lock while another thread has the interpreter; then all
     take turns, with a change of threads at each step (measured: four times slower). So let the
     holder go on instead, and wait in earnest only after that did not help.
     """
     if lock.acquire(False):
-        return
+        return True
     for _ in range(_TRIES):
         time.sleep(0)
         if lock.acquire(False):
+            return True
+    return False
+
+
+def _enter(state: VariableState, is_overwritten: bool = False) -> None:
+    """Acquires the lock of a variable; one that is in doubt is settled first.
+
+    Args:
+        state: The variable.
+        is_overwritten: Whether its value does not matter: if the outcome cannot be told, the
+            variable loses it.
+
+    Raises:
+        FailedPreconditionError: if the variable is in doubt and the outcome cannot be told.
+        CancelledError: if the step is to end.
+    """
+    lock = state._lock
+    if try_to_enter(lock):
+        return
+    while True:
+        doubt = state.doubt
+        if doubt is not None:
+            doubt.settle(state, is_overwritten)
+        step = current_step()
+        if step is not None and step.is_stopping:
+            raise CancelledError(
+                f'the step ends, and waits for the variable "{state.name}" no more'
+            )
+        if lock.acquire(True, _LOOK_S):
             return
-    lock.acquire()
 
 
 class VariableState:
@@ -62,11 +100,15 @@ class VariableState:
         value: The buffer; None before it is initialised and while a writer works on it.
         writes: How many writes there were.
         written_in: The number of the run that wrote it last; None where it was no run.
+        doubt: The update groups by whose outcome its value is decided; None for none. They hold the
+            lock meanwhile.
+        undo_log: What it was before the unsettled update groups of the step that keeps it.
+        refusal: Why its value is gone, as an error says it; "" where it never had one.
     """
 
     __slots__ = (
-        "_keeper", "_kept", "_kept_run", "_lock", "_lost", "_turn", "dims", "name", "value",
-        "writes", "written_in",
+        "_keeper", "_kept", "_kept_run", "_lock", "_lost", "_turn", "dims", "doubt", "name",
+        "refusal", "undo_log", "value", "writes", "written_in",
     )  # fmt: skip
 
     def __init__(self, name: str, dims: Any = None) -> None:
@@ -76,13 +118,16 @@ class VariableState:
         self.writes = 0
         self.written_in: int | None = None
         self._lock = threading.Lock()
-        #: Grows when a writer detaches the value, and when it is back: it is odd meanwhile.
+        #: Grows when the value is detached, and when it is back: it is odd meanwhile.
         self._turn = 0
         self._lost = False
         #: The step whose update group keeps the value, None for none; it holds the lock meanwhile.
         self._keeper: Step | None = None
         self._kept: Any = None
         self._kept_run: int | None = None
+        self.doubt: Doubt | None = None
+        self.undo_log: UndoLog | None = None
+        self.refusal = ""
 
     @property
     def rank(self) -> int:
@@ -108,20 +153,31 @@ class VariableState:
             if turn == self._turn:
                 return False
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its value and of what its unsettled update groups keep; 0 if it has none."""
+        doubt = self.doubt
+        held = [self.value] if doubt is None else doubt.values_of(self)
+        return sum(getattr(v, "nbytes", len(v) if isinstance(v, bytes) else 0) for v in held)
+
     def read(self) -> Any:
         """Returns the value, on lease: never changed while the caller holds it.
 
         Raises:
-            FailedPreconditionError: if the variable has no value yet.
+            FailedPreconditionError: if the variable has no value yet, or is in doubt and the
+                outcome cannot be told.
         """
         value = self.value
         if value is not None:
             return value
         if not self._is_mine():
-            with self._lock:
+            _enter(self)
+            try:
                 value = self.value
+            finally:
+                self._lock.release()
         if value is None:
-            raise uninitialized([self.name])
+            raise uninitialized([self])
         return value
 
     def current(self) -> Any:
@@ -137,15 +193,68 @@ class VariableState:
         """
         if self._is_mine():
             return False
-        _enter(self._lock)
+        _enter(self, True)
         self._kept = self.value
         self._kept_run = self.written_in
         self._keeper = current_step()
         return True
 
-    def keep_instead(self, value: Any) -> None:
-        """Keeps another value for `undo`: what it was before was rightly written."""
-        self._kept = value
+    def hold(self, step: Step, log: UndoLog) -> bool:
+        """Keeps others from writing until `release`; what it was before, a log of the step keeps.
+
+        Returns whether the step did not do so already.
+        """
+        if self._is_mine():
+            return False
+        _enter(self, True)
+        self._keeper = step
+        self.undo_log = log
+        return True
+
+    def release(self) -> None:
+        """Lets others write again."""
+        self._keeper = self.undo_log = None
+        self._lock.release()
+
+    def take_into_doubt(self, doubt: Doubt, log: UndoLog) -> tuple[Any, int | None] | None:
+        """Hides the value until `come_out`, and holds the lock.
+
+        Args:
+            doubt: What the value depends on.
+            log: That of the step that has written it.
+
+        Returns:
+            The value, and in which run it was written; None where another step is at work on it.
+        """
+        if self.undo_log is not log and not try_to_enter(self._lock):
+            return None
+        self.doubt = doubt
+        self._keeper = self.undo_log = None
+        self._turn += 1
+        value, self.value = self.value, None
+        return value, self.written_in
+
+    def come_out(self, value: Any, written_in: int | None, refusal: str = "") -> None:
+        """Has a value again, or none, because of what a refusal says."""
+        self.value = value
+        self.written_in = written_in
+        self.refusal = refusal
+        self._turn += 1
+        self.doubt = None
+        self._lock.release()
+
+    def refuse(self, refusal: str) -> None:
+        """Loses the value, once nobody is at work on it."""
+        _enter(self, True)
+        self.value, self.refusal = None, refusal
+        self._lock.release()
+
+    def clear(self) -> None:
+        """Takes the value away, whatever the outcome of what it is in doubt about."""
+        doubt = self.doubt
+        if doubt is not None:
+            doubt.let_go(self)
+        self.drop()
 
     def settle(self) -> None:
         """Lets go of what was kept."""
@@ -155,7 +264,8 @@ class VariableState:
 
     def undo(self) -> None:
         """Puts the value back that this step has kept, on the thread that has kept it."""
-        if self._keeper is not None and self._keeper is current_step():
+        is_kept = self._keeper is not None and self.undo_log is None
+        if is_kept and self._keeper is current_step():
             self.value = self._kept
             self.written_in = self._kept_run
             self.settle()
@@ -163,6 +273,13 @@ class VariableState:
     def _is_mine(self) -> bool:
         keeper = self._keeper
         return keeper is not None and keeper.whole.includes(current_step())
+
+    def _is_mine_to_write(self) -> bool:
+        if not self._is_mine():
+            return False
+        if self.undo_log is not None:
+            self.undo_log.is_written(self)
+        return True
 
     def check_assign(self, value: Any) -> None:
         """Raises what `assign` would raise for a value; changes nothing."""
@@ -188,9 +305,9 @@ class VariableState:
             InvalidArgumentError: if the value does not have the variable's shape.
         """
         self._check(value)
-        is_mine = self._keeper is not None and self._is_mine()
+        is_mine = self._keeper is not None and self._is_mine_to_write()
         if not is_mine:
-            _enter(self._lock)
+            _enter(self, True)
         try:
             is_first = self.value is None
             if not is_first:
@@ -226,29 +343,33 @@ class VariableState:
         if not _is_whole(value):
             return self.assign(value)
         self._check(value)
-        if self._keeper and self._is_mine():
+        is_mine = self._keeper is not None and self._is_mine_to_write()
+        if not is_mine:
+            _enter(self, True)
+        try:
             self.value = value
             self.writes += 1
             step = steps_of_threads.get(current_thread())
             self.written_in = None if step is None else step.number
-            return value
-        with self._lock:
-            self.value = value
-            self.writes += 1
-            step = steps_of_threads.get(current_thread())
-            self.written_in = None if step is None else step.number
+        finally:
+            if not is_mine:
+                self._lock.release()
         return value
 
     def drop(self) -> bool:
         """Takes the value away; returns whether there was one."""
         if self._is_mine():
             return self._dropped()
-        with self._lock:
+        _enter(self, True)
+        try:
             return self._dropped()
+        finally:
+            self._lock.release()
 
     def _dropped(self) -> bool:
         had = self.value is not None
         self.value = None
+        self.refusal = ""
         self.writes += had
         return had
 
@@ -257,9 +378,12 @@ class VariableState:
         if self._is_mine():
             self.value = None if self.value is None else put(self.value)
             return
-        with self._lock:
+        _enter(self)
+        try:
             if self.value is not None:
                 self.value = put(self.value)
+        finally:
+            self._lock.release()
 
     def _check(self, value: Any) -> None:
         # A string of rank 0 is a bytes object.
@@ -279,12 +403,12 @@ class VariableState:
         Raises:
             FailedPreconditionError: if the variable has no value yet.
         """
-        is_mine = self._keeper is not None and self._is_mine()
+        is_mine = self._keeper is not None and self._is_mine_to_write()
         if not is_mine:
-            _enter(self._lock)
+            _enter(self)
         try:
             if self.value is None:
-                raise uninitialized([self.name])
+                raise uninitialized([self])
             self._turn += 1
             buffer, self.value = self.value, None
             try:
@@ -318,13 +442,15 @@ class VariableState:
             FailedPreconditionError: if variables have no value yet; it names them all.
         """
         states = (self, *others)
-        locks = [s._lock for s in sorted(states, key=id) if not (s._keeper and s._is_mine())]
-        for lock in locks:
-            lock.acquire()
+        to_lock = [s for s in sorted(states, key=id) if not (s._keeper and s._is_mine_to_write())]
+        locks: list[threading.Lock] = []
         taken: list[tuple[Any, Any]] = []
         done = False
         try:
-            missing = [s.name for s in states if s.value is None]
+            for s in to_lock:
+                _enter(s)
+                locks.append(s._lock)
+            missing = [s for s in states if s.value is None]
             if missing:
                 raise uninitialized(missing)
             for s in states:
@@ -400,112 +526,15 @@ def _count_of_sole_owner() -> int:
 _SOLE = _count_of_sole_owner()
 
 
-def uninitialized(names: list[str]) -> FailedPreconditionError:
-    """Returns the error for reading variables that have no value."""
+def uninitialized(states: Sequence[Any]) -> FailedPreconditionError:
+    """Returns the error for reading variables that have no value, or none any more."""
+    for state in states:
+        if getattr(state, "refusal", ""):
+            return FailedPreconditionError(state.refusal)
+    names = [s.name for s in states]
     listed = ", ".join(f'"{n}"' for n in names)
     some = "variables have" if len(names) > 1 else "variable has"
     return FailedPreconditionError(
         f"attempting to use uninitialized value: the {some} no value yet: {listed}; "
         "run fs.global_variables_initializer() or the variable's initializer first"
     )
-
-
-class _Held(Protocol):
-    """What a container holds besides variables."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the container."""
-
-    def clear(self) -> None:
-        """Makes it new; who waits for it gets a CancelledError."""
-
-
-Held = TypeVar("Held", bound=_Held)
-
-
-class Container:
-    """Variables' values, queues and locks by name, shared by everyone who holds the container."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._variables: dict[str, VariableState] = {}
-        #: Queues and locks, by kind and name.
-        self._others: dict[tuple[type, str], Any] = {}
-
-    def variable(self, name: str, dims: Any) -> VariableState:
-        """Returns the variable `name`, made on first use.
-
-        Raises:
-            InvalidArgumentError: if it is there, has a value, and that has another shape.
-        """
-        with self._lock:
-            found = self._variables.get(name)
-            if found is None:
-                found = self._variables[name] = VariableState(name, dims)
-            elif found.dims != dims:
-                value = found.value
-                if value is not None and not compatible(dims, value.shape):
-                    raise InvalidArgumentError(
-                        f'the container has a variable "{name}" of shape {text(value.shape)}, '
-                        f"expected {text(dims)}: give one of them another name, or drop the "
-                        "container's values with fs.Session.reset"
-                    )
-                found.dims = dims
-            return found
-
-    def restarted(self, name: str, dims: Any, dtype: Any) -> VariableState:
-        """Returns the variable `name`, a new one where it has another shape or dtype."""
-        with self._lock:
-            found = self._variables.get(name)
-            value = None if found is None else found.value
-            is_same = value is None or value.dtype == dtype
-            if found is None or found.dims != dims or not is_same:
-                fresh = self._variables[name] = VariableState(name, dims)
-                fresh._lost = found is not None and (found.is_initialized or found._lost)
-                return fresh
-            return found
-
-    def variables(self) -> dict[str, VariableState]:
-        """Returns the variables by name."""
-        with self._lock:
-            return dict(self._variables)
-
-    def other(self, fresh: Held, check: Callable[[Held, Held], None]) -> Held:
-        """Returns the queue or lock that has the kind and name of `fresh`: that one, if none has.
-
-        Args:
-            fresh: A new one.
-            check: Raises if the one that is there differs from the new one.
-        """
-        with self._lock:
-            found: Held = self._others.setdefault((type(fresh), fresh.name), fresh)
-        check(found, fresh)
-        return found
-
-    def renewed(self, fresh: Held) -> Held:
-        """Returns `fresh`, in place of the queue or lock that has its kind and name."""
-        with self._lock:
-            old = self._others.get((type(fresh), fresh.name))
-            self._others[type(fresh), fresh.name] = fresh
-        if old is not None:
-            old.clear()
-        return fresh
-
-    def others(self) -> list[Any]:
-        """Returns the queues and locks."""
-        with self._lock:
-            return list(self._others.values())
-
-    def clear(self) -> None:
-        """Drops all values: a variable has none from now on, a queue is empty and open.
-
-        Who waits for a queue or a lock gets a CancelledError.
-        """
-        with self._lock:
-            states = list(self._variables.values())
-            others = list(self._others.values())
-        for state in states:
-            state.drop()
-        for other in others:
-            other.clear()

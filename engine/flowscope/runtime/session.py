@@ -32,6 +32,7 @@ from flowscope.runtime import (
 from flowscope.runtime.callables import made_callable
 from flowscope.runtime.calls import Call, PlanCacheInfo
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
+from flowscope.runtime.containers import Container
 from flowscope.runtime.controls import Controls
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import nbytes, stats, taken_apart
@@ -43,7 +44,7 @@ from flowscope.runtime.partial_run import PartialRun, Pattern
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
-from flowscope.runtime.resources import Container, VariableState
+from flowscope.runtime.resources import VariableState
 from flowscope.runtime.step import deadline_after
 from flowscope.runtime.step_trace import StepTrace, Tracer
 
@@ -542,8 +543,7 @@ class Session(Controls):
     def close(self) -> None:
         """Ends the session: its variables' values and plans are dropped.
 
-        Steps that other threads are running raise CancelledError at their next safepoint, or
-        finish; later ones are refused.
+        Steps of other threads raise CancelledError at a safepoint, or end; later ones are refused.
         """
         self._closed = True
         self.engine.closed(self)

@@ -12,7 +12,7 @@ However a step ends, it ends after all its threads have left it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -164,8 +164,6 @@ class SplitStep:
         tell: Is told the error that ends it, once: others take part, in other processes.
         explain: Says what to add to the error that ends it, "" for nothing; is given the waits that
             the error has ended.
-        agree: Returns how often each update group has ended, in the process that came furthest, of
-            a step that fails; None where no other process writes.
         takes_turns: Whether its partitions, where they are held, go on when their turns come.
 
     Attributes:
@@ -182,7 +180,6 @@ class SplitStep:
         run: Any,
         tell: Callable[[BaseException], None] | None = None,
         explain: Callable[[BaseException, Sequence[Pending]], str] | None = None,
-        agree: Callable[[], Mapping[str, int]] | None = None,
         takes_turns: bool = False,
     ) -> None:
         self.step = step
@@ -194,7 +191,6 @@ class SplitStep:
         self.fetched: dict[int, Any] = {}
         self._tell = tell
         self._explain = explain  # not its own method: a step is no cycle
-        self._agree = agree
         self._left = self._writing = 0
         self._lock = threading.Lock()
         self._over = Waiter()
@@ -274,11 +270,6 @@ class SplitStep:
         if is_last:
             for one in self.runs:
                 one.rest.wake()
-
-    def conclude(self) -> None:
-        """Ends the update groups that are whole elsewhere: all is written, or nothing."""
-        if self._agree is not None:
-            self.step.updates.conclude(self._agree())
 
     def are_at_rest(self) -> bool:
         """Whether no thread writes any more."""
@@ -375,7 +366,6 @@ class _PartRun:
             if shared.is_ending:
                 # A group on several devices has been written by then as far as it will be.
                 self.rest.wait_on(shared.are_at_rest)
-                shared.conclude()
                 step.undo()
             step.has_ended = True
             if around is None:

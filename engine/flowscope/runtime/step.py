@@ -10,8 +10,7 @@ who runs for a step asks `current_step`.
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,55 +30,8 @@ if TYPE_CHECKING:
     from flowscope.runtime.predicates import Predicate
     from flowscope.runtime.rendezvous import Channel
     from flowscope.runtime.samples import Sample
+    from flowscope.runtime.shared_updates import SharedUpdates
     from flowscope.runtime.thread_pool import ThreadPool
-
-
-class SharedUpdates:
-    """The update groups of a step for which several processes write.
-
-    In a loop that tokens run, one may begin here before the one of the iteration before has ended:
-    what is kept of it is what that one has written.
-
-    Attributes:
-        kept: By group, from the oldest, those that have begun and not ended: of what each keeps a
-            value, and which.
-        ended: How often each group has ended here: all processes had written then.
-    """
-
-    def __init__(self) -> None:
-        self.kept: dict[str, deque[list[tuple[VariableState, Any]]]] = {}
-        self.ended: dict[str, int] = {}
-        self._own: dict[str, list[VariableState]] = {}
-
-    def begin(self, group: str, states: Sequence[VariableState]) -> None:
-        """Notes that a group begins here: keeps the values of these."""
-        found = self.kept.setdefault(group, deque())
-        if not found:
-            self._own[group] = [state for state in states if state.keep()]
-        found.append([(state, state.value) for state in self._own[group]])
-
-    def end(self, group: str) -> None:
-        """Notes that a group has ended."""
-        found = self.kept[group]
-        found.popleft()
-        self.ended[group] = self.ended.get(group, 0) + 1
-        if found:
-            for state, value in found[0]:
-                state.keep_instead(value)
-            return
-        del self.kept[group]
-        for state in self._own.pop(group):
-            state.settle()
-
-    def conclude(self, ended: Mapping[str, int]) -> None:
-        """Ends the groups that have ended in another process; those that are left are undone.
-
-        Args:
-            ended: How often each group has ended, in the process that came furthest.
-        """
-        for group in list(self.kept):
-            while group in self.kept and ended.get(group, 0) > self.ended.get(group, 0):
-                self.end(group)
 
 
 State = Literal["running", "held", "stopping", "ended"]
@@ -130,6 +82,7 @@ class Step:
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
         pool: The threads that share large kernels; None where no kernel of the plan multiplies.
+        updates: The update groups for which other processes write, too; None where there are none.
         channel: What the partition that runs sends and receives through; None where all of the
             step is one program.
         device: The device whose partition runs; "" where all of the step is one program.
@@ -162,7 +115,7 @@ class Step:
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None
     pool: ThreadPool | None = None
-    _updates: SharedUpdates | None = None
+    updates: SharedUpdates | None = None
     channel: Channel | None = None
     device = ""
 
@@ -227,13 +180,6 @@ class Step:
     def whole(self) -> Step:
         """The step that this one is a part of: itself, where no partition of one runs."""
         return self
-
-    @property
-    def updates(self) -> SharedUpdates:
-        """The update groups for which other processes write, too."""
-        if self._updates is None:
-            self._updates = SharedUpdates()
-        return self._updates
 
     def includes(self, step: Step | Preparation | None) -> bool:
         """Whether a step is this one, or runs inside of it."""

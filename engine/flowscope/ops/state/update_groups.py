@@ -71,9 +71,10 @@ class BeginUpdate(_Around):
     def kernel(self, xp: ArrayModule, *inputs: Array) -> list[Any]:
         # All steps take them in one order, so none waits for a variable while it keeps a later one.
         states = sorted(inputs[: self.variables], key=lambda state: state.rank)
-        if not self.group:
+        updates = _shared(self.group)
+        if updates is None:
             return [state for state in states if state.keep()]
-        current_step().whole.updates.begin(self.group, states)
+        updates.begin(self.group, states)
         return []
 
 
@@ -91,7 +92,13 @@ class EndUpdate(_Around):
         return ()
 
     def kernel(self, xp: ArrayModule, kept: list[Any]) -> None:
-        if self.group:
-            current_step().whole.updates.end(self.group)
+        updates = _shared(self.group)
+        if updates is not None:
+            updates.end(self.group)
         for state in kept:
             state.settle()
+
+
+def _shared(group: str) -> Any:
+    """Returns where the step has groups of several processes; None where one runs all of it."""
+    return current_step().whole.updates if group else None
