@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,42 @@ def test_arrows_lead_from_the_device_that_sends_to_the_one_that_receives(
     canvas = page.get_by_test_id("fs-timeline-canvas")
     host.pump(lambda: (canvas.get_attribute("data-arrows") or "0") != "0")
     expect(canvas).to_have_attribute("data-arrows", "1")
+
+
+@pytest.mark.parametrize("kind", ["break_before", "break_after"])
+@pytest.mark.parametrize("name", ["sent", "received"])
+def test_a_breakpoint_where_a_value_crosses_devices_holds_once(
+    page: Page, root: Path, graph: Any, kind: str, name: str
+) -> None:
+    x = fs.placeholder(fs.float32, [2], name="x")
+    with fs.device("/device:GPU:0"):
+        sent = fs.multiply(x, 2.0, name="sent")
+    with fs.device("/device:GPU:1"):
+        received = fs.add(sent, 1.0, name="received")
+        y = fs.reduce_sum(received, name="y")
+    static = root / "widgets" / "flowscope_widgets" / "static"
+    if not (static / "loader.js").is_file():
+        pytest.skip("needs the front end: make front-end")
+    with (
+        fs.Session(config=fs.ConfigProto(fake_devices={"GPU": 2})) as session,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        point = getattr(session.debug, kind)(name)
+        host = LiveHost(page, static, Feed(graph, session))
+        host.start()
+        stage(page).press("D")
+        running = pool.submit(session.run, y, {x: np.ones(2, np.float32)})
+        try:
+            stops = page.get_by_test_id("fs-stops").locator("li")
+            host.pump(lambda: stops.count() == 1)
+            at = name if kind == "break_before" else {"sent": "received", "received": "y"}[name]
+            expect(page.get_by_test_id("fs-state")).to_have_text(f"held at {at}")
+            page.get_by_test_id("fs-debug").get_by_role("button", name="Continue").click()
+            host.pump(running.done)
+            host.pump(lambda: stops.count() == 0)
+        finally:
+            session.debug.clear()
+            session.resume()
+            host.close()
+        assert running.result(0) == 6.0
+        assert point.hits == 1

@@ -356,7 +356,7 @@ class Stop:
 
     def step_run(self) -> None:
         """Lets this step run to its end, and holds it there."""
-        self._session.gate.run_until(END_OF_STEP.of(self._step))
+        self._session.gate.run_until(END_OF_STEP.of(self._step.whole))
 
     def step_back(self) -> Stop:
         """Returns a stop before the operation that ran last: the step is computed again up to it.

@@ -43,7 +43,7 @@ from flowscope.runtime.gate_states import (
     State,
 )
 from flowscope.runtime.interrupt import MAIN_THREAD
-from flowscope.runtime.predicates import END_OF_STEP, Predicate, out_of
+from flowscope.runtime.predicates import END_OF_STEP, NEXT_SAFEPOINT, Predicate, out_of
 
 if TYPE_CHECKING:
     from flowscope.runtime.step import Step
@@ -246,7 +246,7 @@ class Gate(GateOfPreparations):
         """Lets a held step run until the innermost loop that it is in has ended."""
         with self.at_stop(step) as here:
             depth = 0 if here is None else len(here.where().loops)
-        self.run_until((out_of(depth) if depth else END_OF_STEP).of(step))
+        self.run_until(out_of(depth).of(step) if depth else END_OF_STEP.of(step.whole))
 
     @contextmanager
     def at_stop(self, step: Step, number: int | None = None) -> Iterator[Here | None]:
@@ -408,8 +408,13 @@ class Gate(GateOfPreparations):
             self._slow(step)
 
     def _forget_moves(self, step: Step) -> None:
-        """Forgets the moves of a step that has ended: those that wait are held again, if any."""
+        """Forgets the moves of a step that has ended: those that wait are held again, if any.
+
+        If none waits, the step of which it was a part is held where it comes next, or at its end.
+        """
         moves = [p for p in self._predicates if p.step is not step]
+        if len(moves) < len(self._predicates) and step.whole is not step and not self._waiting:
+            moves.append(NEXT_SAFEPOINT.of(step.whole))
         if self._state == "stepping" and not moves:
             self._state = "pausing" if self._waiting else "open"
         self._predicates = deque(moves)
@@ -420,11 +425,20 @@ class Gate(GateOfPreparations):
             return step.turn is None
         if self._state != "stepping":
             return self._state == "pausing"
-        return self._predicates[0].step not in (None, step, step.whole)
+        return not self._is_meant(step) and not self._is_awaited(step)
+
+    def _is_meant(self, step: Step) -> bool:
+        """Whether what is to be met next is asked of this step."""
+        return self._predicates[0].step in (None, step, step.whole)
+
+    def _is_awaited(self, step: Step) -> bool:
+        """Whether the one that moves is another part of the same step, and waits for others."""
+        moving = self._predicates[0].step
+        return moving is not None and moving.is_waiting and moving.whole is step.whole
 
     def _is_met_at(self, step: Step, point: int, here: Here | None) -> bool:
         """Whether a step that is here has come to where it shall stand; the end of it will do."""
-        if self._stays(step):
+        if self._stays(step) or not self._is_meant(step):
             return False
         return point == -2 if here is None else self._predicates[0].is_met(here)
 
@@ -474,16 +488,26 @@ class Gate(GateOfPreparations):
                 if here is not None and step.is_looked_at:
                     self._note(step, here)
                 step.waits_at = here
+                step.is_waiting = True
+                if self._is_moving(step):
+                    self._changed.notify_all()  # what it waits for may be held
                 try:
                     left_s = max(0.0, until - time.monotonic())
                     self._changed.wait(min(self._patience_s(step), left_s))
                 finally:
                     step.waits_at = None
+                    step.is_waiting = False
 
     def wake(self) -> None:
         """Makes those who `wait` look again; from any thread."""
         with self._lock:
+            if self._state == "stepping" and (moving := self._predicates[0].step) is not None:
+                moving.is_waiting = False  # until it has looked, others run no further for it
             self._changed.notify_all()
+
+    def _is_moving(self, step: Step) -> bool:
+        """Whether others are held while this step moves."""
+        return self._state == "stepping" and self._predicates[0].step is step
 
     def wait_until_held(
         self, timeout_s: float, count: int = 1, is_over: Callable[[], bool] = lambda: False

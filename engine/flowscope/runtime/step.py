@@ -79,6 +79,7 @@ class Step:
         waits_at: Where it waits for a value of others, or for them to read; None else.
         is_settled: Whether it has ended well and others act on that: no stop and no deadline ends
             it any more.
+        is_waiting: Whether it waits at its gate for others, and nobody has woken it since.
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
         pool: The threads that share large kernels; None where no kernel of the plan multiplies.
@@ -112,6 +113,7 @@ class Step:
     is_blocked = False
     waits_at: Here | None = None
     is_settled = False
+    is_waiting = False
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None
     pool: ThreadPool | None = None
