@@ -36,20 +36,20 @@ from flowscope.plan.locations import Here, Moves, Where
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
 from flowscope.runtime.gate_states import (
+    LOOK_S,
     TRANSITIONS,
     GateOfPreparations,
     Preparation,
     Request,
     State,
+    patience_s,
 )
 from flowscope.runtime.interrupt import MAIN_THREAD
-from flowscope.runtime.predicates import END_OF_STEP, NEXT_SAFEPOINT, Predicate, out_of
+from flowscope.runtime.predicates import END_OF_STEP, Predicate, moves_without, out_of
 
 if TYPE_CHECKING:
     from flowscope.runtime.step import Step
 
-#: A held step looks again so often, for a signal that comes just before a wait does not end it.
-_LOOK_S = 0.25
 #: Who waits for parts of steps looks so often at those that wait where no gate sees them.
 _GLANCE_S = 0.002
 
@@ -408,13 +408,8 @@ class Gate(GateOfPreparations):
             self._slow(step)
 
     def _forget_moves(self, step: Step) -> None:
-        """Forgets the moves of a step that has ended: those that wait are held again, if any.
-
-        If none waits, the step of which it was a part is held where it comes next, or at its end.
-        """
-        moves = [p for p in self._predicates if p.step is not step]
-        if len(moves) < len(self._predicates) and step.whole is not step and not self._waiting:
-            moves.append(NEXT_SAFEPOINT.of(step.whole))
+        """Forgets the moves of a step that has ended: those that wait are held again, if any."""
+        moves = moves_without(step, self._predicates, is_held=bool(self._waiting))
         if self._state == "stepping" and not moves:
             self._state = "pausing" if self._waiting else "open"
         self._predicates = deque(moves)
@@ -425,20 +420,11 @@ class Gate(GateOfPreparations):
             return step.turn is None
         if self._state != "stepping":
             return self._state == "pausing"
-        return not self._is_meant(step) and not self._is_awaited(step)
-
-    def _is_meant(self, step: Step) -> bool:
-        """Whether what is to be met next is asked of this step."""
-        return self._predicates[0].step in (None, step, step.whole)
-
-    def _is_awaited(self, step: Step) -> bool:
-        """Whether the one that moves is another part of the same step, and waits for others."""
-        moving = self._predicates[0].step
-        return moving is not None and moving.is_waiting and moving.whole is step.whole
+        return not self._predicates[0].lets(step)
 
     def _is_met_at(self, step: Step, point: int, here: Here | None) -> bool:
         """Whether a step that is here has come to where it shall stand; the end of it will do."""
-        if self._stays(step) or not self._is_meant(step):
+        if self._stays(step) or not self._predicates[0].is_meant_for(step):
             return False
         return point == -2 if here is None else self._predicates[0].is_met(here)
 
@@ -489,11 +475,11 @@ class Gate(GateOfPreparations):
                     self._note(step, here)
                 step.waits_at = here
                 step.is_waiting = True
-                if self._is_moving(step):
+                if self._state == "stepping" and self._predicates[0].step is step:
                     self._changed.notify_all()  # what it waits for may be held
                 try:
                     left_s = max(0.0, until - time.monotonic())
-                    self._changed.wait(min(self._patience_s(step), left_s))
+                    self._changed.wait(min(patience_s(step), left_s))
                 finally:
                     step.waits_at = None
                     step.is_waiting = False
@@ -504,10 +490,6 @@ class Gate(GateOfPreparations):
             if self._state == "stepping" and (moving := self._predicates[0].step) is not None:
                 moving.is_waiting = False  # until it has looked, others run no further for it
             self._changed.notify_all()
-
-    def _is_moving(self, step: Step) -> bool:
-        """Whether others are held while this step moves."""
-        return self._state == "stepping" and self._predicates[0].step is step
 
     def wait_until_held(
         self, timeout_s: float, count: int = 1, is_over: Callable[[], bool] = lambda: False
@@ -527,7 +509,7 @@ class Gate(GateOfPreparations):
         self._changed.notify_all()
         try:
             while self._stays(step):
-                self._doze(step, _LOOK_S)
+                self._doze(step, LOOK_S)
                 self._check(step)
                 if self._is_signalled:
                     break
@@ -535,17 +517,11 @@ class Gate(GateOfPreparations):
             self._waiting -= counts
             step.held -= 1
 
-    @staticmethod
-    def _patience_s(step: Step) -> float:
-        """Returns how long a step waits before it looks again."""
-        left_s = step.left_s()
-        return _LOOK_S if left_s is None else max(0.0, min(_LOOK_S, left_s))
-
     def _doze(self, step: Step, seconds: float) -> None:
         """Waits until something changes, so long at most."""
         start = time.perf_counter_ns()
         try:
-            self._changed.wait(min(self._patience_s(step), seconds))
+            self._changed.wait(min(patience_s(step), seconds))
         finally:
             waited_ns = time.perf_counter_ns() - start
             self.held_ns += waited_ns

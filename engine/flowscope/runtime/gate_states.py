@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from flowscope.runtime.rendezvous import Waiter
     from flowscope.runtime.step import Step
 
+#: A held step looks again so often, for a signal that comes just before a wait does not end it.
+LOOK_S = 0.25
 #: "arrive" comes from a step that has done its move.
 Request = Literal["pause", "resume", "stop", "close", "step", "arrive"]
 State = Literal["open", "pausing", "stepping", "stopping", "closed"]
@@ -71,6 +73,12 @@ TRANSITIONS: dict[State, dict[Request, State]] = {
         "arrive": "closed",
     },
 }
+
+
+def patience_s(step: Step) -> float:
+    """Returns how long a step waits before it looks again."""
+    left_s = step.left_s()
+    return LOOK_S if left_s is None else max(0.0, min(LOOK_S, left_s))
 
 
 class Preparation:
@@ -206,4 +214,12 @@ class GateOfPreparations:
             self._changed.notify_all()
 
 
-__all__ = ["TRANSITIONS", "GateOfPreparations", "Preparation", "Request", "State"]
+__all__ = [
+    "LOOK_S",
+    "TRANSITIONS",
+    "GateOfPreparations",
+    "Preparation",
+    "Request",
+    "State",
+    "patience_s",
+]

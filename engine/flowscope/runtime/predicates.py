@@ -6,7 +6,7 @@ step has come to where it shall stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,17 @@ class Predicate:
         """Returns the same for one step."""
         return replace(self, step=step)
 
+    def is_meant_for(self, step: Step) -> bool:
+        """Whether it is asked of this step, or of the whole that this one is a part of."""
+        return self.step in (None, step, step.whole)
+
+    def lets(self, step: Step) -> bool:
+        """Whether a step goes on: it is meant, or another part of its whole that waits for it."""
+        moving = self.step
+        if moving is None or self.is_meant_for(step):
+            return True
+        return moving.is_waiting and moving.whole is step.whole
+
 
 #: Before the next operation.
 NEXT_OP = Predicate(lambda here: here.is_op, is_by_op=True)
@@ -53,4 +64,27 @@ def out_of(depth: int) -> Predicate:
     return Predicate(lambda here: len(here.where().loops) < depth, depth=depth)
 
 
-__all__ = ["END_OF_STEP", "NEXT_ITERATION", "NEXT_OP", "NEXT_SAFEPOINT", "Predicate", "out_of"]
+def moves_without(step: Step, moves: Collection[Predicate], is_held: bool) -> list[Predicate]:
+    """Returns what is to be met once a step has ended.
+
+    Args:
+        step: The step.
+        moves: What was to be met.
+        is_held: Whether another step is held. If none is, the whole of which the step was a part
+            is to be held where it comes next, or at its end.
+    """
+    left = [p for p in moves if p.step is not step]
+    if len(left) < len(moves) and step.whole is not step and not is_held:
+        left.append(NEXT_SAFEPOINT.of(step.whole))
+    return left
+
+
+__all__ = [
+    "END_OF_STEP",
+    "NEXT_ITERATION",
+    "NEXT_OP",
+    "NEXT_SAFEPOINT",
+    "Predicate",
+    "moves_without",
+    "out_of",
+]
