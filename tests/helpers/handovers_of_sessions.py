@@ -257,8 +257,6 @@ def functions_that_are_left_alone(run: Any, m: Any) -> None:
         assert inside.get(thread) == "first", "the exception comes to another call"
         raised.append(thread)
 
-    m._raise_in = raise_in
-
     class Call(m.HostCall):  # type: ignore[misc, name-defined]
         def run(self) -> None:
             inside[get_ident()] = self._function()
@@ -276,8 +274,12 @@ def functions_that_are_left_alone(run: Any, m: Any) -> None:
     def other() -> None:
         assert Call(lambda: "second", threads).wait(PATIENCE_S) is None
 
-    run.together(give_up, other, other)
-    threads.stop()
+    original, m._raise_in = m._raise_in, raise_in
+    try:
+        run.together(give_up, other, other)
+        threads.stop()
+    finally:
+        m._raise_in = original
 
 
 wrong(

@@ -75,4 +75,4 @@ def test_a_text_takes_little_work(graph, capsys):
     fs.show()
     calls, _ = calls_in(lambda: fs.show())
     assert len(graph) > 2000
-    assert calls < 50 * len(graph)  # 127 where all is made
+    assert calls < 64 * len(graph)  # 127 where all is made

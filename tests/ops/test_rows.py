@@ -375,6 +375,7 @@ ELSEWHERE = {
     "Placeholder": "every row feeds one",
     "NoOp": "test_flow.py",
     "PoolingSequence": "test_fractional_pools.py",
+    "CheckBlockInputs": "tests/rnn/test_block_inputs.py",
 }
 MODULES_ELSEWHERE = {
     "flowscope.ops.state.checkpoint_ops": "tests/train/test_saver_graphs.py",

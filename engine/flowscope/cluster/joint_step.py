@@ -6,7 +6,7 @@ for all others have sent it already; so turns never wait for each other, and aft
 all stand at one place of the order. When the pause ends all go on by themselves, as code.
 
 While there are breakpoints that were set after the step had begun, it goes on by turns in any case:
-the client asks at each place (`flowscope.cluster.joint_tests`). What is in loops without any runs
+the client asks at each place (`flowscope.cluster.joint_breaks`). What is in loops without any runs
 as code.
 """
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.cluster.held_parts import STANDS_S, HeldParts, LoopStand, Stand, State, values_of
-from flowscope.cluster.joint_tests import JointTests, PlanNumbers
+from flowscope.cluster.joint_breaks import JointTests, PlanNumbers
 from flowscope.cluster.order_of_parts import PartOrder, Position, least
 from flowscope.cluster.remote_values import called_there
 from flowscope.errors import OpError

@@ -135,6 +135,8 @@ def test_each_pass_has_something_to_do_in_some_program():
         "dce_matmuls",
         "dce_simplified",
         "host_overlap",
+        "late_receives",  # nothing is received on one device: see test_late_receives.py
+        "open_shapes",  # no shape changes: see tests/runtime/test_reshaped_variables.py
         "lift",  # no loop is made by hand: see test_lift.py
         "transfers",  # nothing crosses on one device: see test_transfers.py
     }, found
