@@ -42,7 +42,9 @@ def test_the_example_for_those_who_come_from_tensorflow(capsys):
     assert capsys.readouterr().out.strip() == expected.group(1)
 
 
-@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "docs/tensorflow1.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "ARCHITECTURE.md", "docs/tensorflow1.md", "docs/decisions/README.md"]
+)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
