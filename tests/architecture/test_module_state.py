@@ -48,6 +48,7 @@ ALLOWED = {
     "cells.interrupts.deferrers": REGISTRY,
     "cells.notebook.notebook": "a process is the ipykernel of one notebook, and graphs have cells",
     "cells.notebook.steps_of": REGISTRY,
+    "control.blocks.aggregation_method": "how a call of `gradients` sums, on its own thread",
     "control.blocks.call_types": REGISTRY,
     "control.blocks.differentiable": REGISTRY,
     "control.blocks.differentiator": REGISTRY,

@@ -192,14 +192,6 @@ def test_gated_gradients_wait_for_each_other():
     assert run([gx, gz], {x: 2.0, z: 0.0}) == [0.0, 2.0]
 
 
-@pytest.mark.parametrize("method", [None, 0, 1, 2, fs.AggregationMethod.EXPERIMENTAL_TREE])
-def test_aggregation_methods_give_the_same(method):
-    x = fs.placeholder(fs.float64, [])
-    y = x * x + fs.exp(x) + x
-    (g,) = fs.gradients(y, x, aggregation_method=method)
-    assert run(g, {x: 2.0}) == pytest.approx(5.0 + np.exp(2.0))
-
-
 def test_complex_ys_need_cotangents():
     x = fs.constant([1 + 2j], "complex64")
     with pytest.raises(TypeError, match='grad_ys for "mul:0", which is complex'):

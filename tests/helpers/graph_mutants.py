@@ -8,10 +8,14 @@ prints those that raise something else, or take too long.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import random
 import time
 import traceback
+from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,16 +132,24 @@ def read(text: str) -> str:
     return f"took {took_s:.1f} s" if took_s > MOST_S else ""
 
 
-def mutants(count: int, seed: int) -> dict[str, str]:
-    """Returns what went wrong with so many mutants, each once, with the mutant."""
+def mutants(
+    count: int, seed: int, seconds: float = math.inf
+) -> Generator[tuple[str, str], None, int]:
+    """Yields what went wrong with so many mutants, each once, with the mutant.
+
+    It ends early after so many seconds; returns how many mutants were read.
+    """
     rng, text = random.Random(seed), json.dumps(sample())
-    found: dict[str, str] = {}
-    for _ in range(count):
+    seen, end = set(), time.monotonic() + seconds
+    for number in range(count):
+        if time.monotonic() > end:
+            return number
         changed = mutant(text, rng)
         wrong = read(changed)
-        if wrong:
-            found.setdefault(wrong[:150], changed)
-    return found
+        if wrong and wrong[:150] not in seen:
+            seen.add(wrong[:150])
+            yield wrong, changed
+    return count
 
 
 def main() -> None:
@@ -145,9 +157,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--folder", help="where mutants are kept that something went wrong with")
     given = parser.parse_args()
-    for wrong, text in mutants(given.count, given.seed).items():
-        print(wrong, "|", len(text))
+    run = mutants(given.count, given.seed, given.seconds)
+    try:
+        for number in itertools.count():
+            wrong, text = next(run)
+            print(wrong, "|", len(text), flush=True)
+            if given.folder:
+                Path(given.folder, f"{given.seed}-{number}.json").write_text(text)
+    except StopIteration as end:
+        print(f"{end.value} mutants")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
 
+from flowscope.control.blocks import aggregation_method
 from flowscope.control.lists import sum_of_lists
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
@@ -27,7 +30,20 @@ class UnconnectedGradients(enum.Enum):
 
 
 class AggregationMethod:
-    """How several cotangents are summed: TensorFlow's names, all for flowscope's one way."""
+    """How several cotangents of one tensor are summed.
+
+    Attributes:
+        ADD_N, DEFAULT: By one `AddN` of all: each cotangent is kept until the last one is there.
+        EXPERIMENTAL_TREE: In pairs, each cotangent as soon as it is there: a running sum and one
+            cotangent are kept. It takes one pass over the memory more per cotangent.
+        EXPERIMENTAL_ACCUMULATE_N: The same: the running sum is one buffer wherever nobody else
+            reads it.
+
+    The cotangents are added in one order, so that the bits of the sum are the same. Slices
+    (`IndexedSlices`) are joined at the end by all methods.
+
+    Source: TensorFlow 1.15, `tf.AggregationMethod`.
+    """
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -35,12 +51,28 @@ class AggregationMethod:
     EXPERIMENTAL_ACCUMULATE_N = 2
 
 
-def check_method(method: int | None) -> None:
-    """Raises InvalidArgumentError unless this is a method of `AggregationMethod`, or None."""
+@contextmanager
+def aggregating(method: int | None) -> Iterator[None]:
+    """Sets how the cotangents are summed that the block makes.
+
+    Raises:
+        InvalidArgumentError: unless this is a method of `AggregationMethod`, or None.
+    """
     if method is not None and method not in (0, 1, 2):
         raise InvalidArgumentError(
             f"expected an aggregation_method of fs.AggregationMethod, got {method!r}"
         )
+    before = aggregation_method.set(method or AggregationMethod.DEFAULT)
+    try:
+        yield
+    finally:
+        aggregation_method.reset(before)
+
+
+def sums_early(cotangent: Cotangent) -> bool:
+    """True if a cotangent is added to the sum of those before it when it arrives."""
+    is_dense = isinstance(cotangent, Tensor) and cotangent.spec.dtype is not variant
+    return is_dense and aggregation_method.get() != AggregationMethod.ADD_N
 
 
 def summed(parts: Sequence[Cotangent]) -> Cotangent:
@@ -51,7 +83,11 @@ def summed(parts: Sequence[Cotangent]) -> Cotangent:
     if len(slices) == len(parts):
         return _joined(slices)
     dense = [convert_to_tensor(p) for p in parts]
-    return sum_of_lists(dense) if dense[0].spec.dtype is variant else add_n(dense)
+    if dense[0].spec.dtype is variant:
+        return sum_of_lists(dense)
+    if aggregation_method.get() == AggregationMethod.ADD_N:
+        return add_n(dense)
+    return reduce(lambda total, part: add_n([total, part]), dense)
 
 
 def _joined(parts: Sequence[IndexedSlices]) -> IndexedSlices:
@@ -63,4 +99,11 @@ def _joined(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     return IndexedSlices(values, concat(indices, 0), next(iter(shapes), None))
 
 
-__all__ = ["AggregationMethod", "Cotangent", "UnconnectedGradients", "check_method", "summed"]
+__all__ = [
+    "AggregationMethod",
+    "Cotangent",
+    "UnconnectedGradients",
+    "aggregating",
+    "summed",
+    "sums_early",
+]

@@ -12,7 +12,7 @@ from flowscope.autodiff.aggregation import (
     AggregationMethod,
     Cotangent,
     UnconnectedGradients,
-    check_method,
+    aggregating,
 )
 from flowscope.autodiff.blocks import Sweeps
 from flowscope.autodiff.sweep import ancestors, check_registered
@@ -72,11 +72,11 @@ def gradients(
         name,
         colocate_gradients_with_ops,
         gate_gradients,
-        aggregation_method,
         stop_gradients,
         unconnected_gradients,
     )
-    return driven(work)
+    with aggregating(aggregation_method):
+        return driven(work)
 
 
 def gradient_work(
@@ -86,7 +86,6 @@ def gradient_work(
     name: str = "gradients",
     colocate: bool = False,
     gate: bool = False,
-    aggregation_method: int | None = None,
     stop_gradients: Any = None,
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> Work[list[Any]]:
@@ -96,7 +95,6 @@ def gradient_work(
     x_tensors = [source(x) for x in as_list(xs)]
     stopped = {source(t) for t in as_list([] if stop_gradients is None else stop_gradients)}
     unconnected = _unconnected(unconnected_gradients)
-    check_method(aggregation_method)
     if not x_tensors:
         return []
     graph = x_tensors[0].graph

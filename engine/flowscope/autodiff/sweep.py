@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import GeneratorType, MappingProxyType
 from typing import Any
 
-from flowscope.autodiff.aggregation import Cotangent, summed
+from flowscope.autodiff.aggregation import Cotangent, summed, sums_early
 from flowscope.autodiff.raw_loops import lifted
 from flowscope.autodiff.registry import function_of, is_differentiable, is_unregistered
 from flowscope.control.trampoline import Work
@@ -64,8 +64,13 @@ class Sweep:
     def send(self, tensor: Tensor, cotangent: Cotangent) -> None:
         """Adds to a tensor's cotangent; its operation will be visited."""
         tensor = self._same.get(tensor, tensor)
-        self._pending.setdefault(tensor, []).append(cotangent)
         op = tensor.op
+        arrived = self._pending.setdefault(tensor, [])
+        if arrived and sums_early(cotangent) and isinstance(arrived[-1], Tensor):
+            with self.beside(op):
+                arrived[-1] = summed([arrived[-1], cotangent])
+        else:
+            arrived.append(cotangent)
         if op in self._place and op not in self._queued and tensor not in self._stopped:
             self._queued.add(op)
             heapq.heappush(self._heap, (-self._place[op], op))

@@ -13,6 +13,7 @@ values come from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 #: Computes gradients inside a function's block; the differentiator fills it with a function
 #: `(ys, xs, grad_ys) -> gradients`.
 differentiator: list[Callable[[list[Tensor], list[Tensor], list[Tensor]], Work[list[Any]]]] = []
+#: How cotangents are summed (`fs.AggregationMethod`), in the call of `gradients` that runs.
+aggregation_method: ContextVar[int] = ContextVar("aggregation method", default=0)
 #: Whether cotangents can flow through an operation; the differentiator fills it.
 differentiable: list[Callable[[Operation], bool]] = []
 
@@ -226,12 +229,13 @@ class Function:
 
     def gradient(self, wanted: tuple[int, ...]) -> Work[CallGradient]:
         """Returns the function that turns cotangents of the results `wanted` into the inputs'."""
-        found = self._gradients.get(wanted)
+        key = wanted, aggregation_method.get()
+        found = self._gradients.get(key)
         if found is None or not found.function.is_listed:
             _, call_gradient = _call_types()
             found = call_gradient(self, wanted)
             yield from found.build()
-            self._gradients[wanted] = found
+            self._gradients[key] = found
         return found
 
     def __str__(self) -> str:
