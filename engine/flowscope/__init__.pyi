@@ -232,6 +232,7 @@ from flowscope.live.progress import (
 from flowscope.live.show import (
     save_html as save_html,
     show as show,
+    to_graphviz as to_graphviz,
 )
 from flowscope.ops.array.arrays import (
     fill as fill,
@@ -1433,6 +1434,7 @@ __all__ = [
     "to_complex64",
     "to_double",
     "to_float",
+    "to_graphviz",
     "to_int32",
     "to_int64",
     "trace",

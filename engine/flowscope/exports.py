@@ -142,7 +142,7 @@ NAMES = {
     "flowscope.graph.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "flowscope.live.ipython": "load_ipython_extension unload_ipython_extension",
     "flowscope.live.progress": "progress",
-    "flowscope.live.show": "save_html show",
+    "flowscope.live.show": "save_html show to_graphviz",
     "flowscope.ops.quantized.images": "quantized_concat",
     "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
     "flowscope.runtime.containers": "container",

@@ -74,7 +74,7 @@ NAMES = {
         "load_ipython_extension unload_ipython_extension"
     ),
     "flowscope.live.progress": "progress",
-    "flowscope.live.show": "save_html show",
+    "flowscope.live.show": "save_html show to_graphviz",
     "flowscope.ops.array.arrays": (
         "fill lin_space linspace meshgrid ones ones_like range rank shape shape_n size zeros "
         "zeros_like"

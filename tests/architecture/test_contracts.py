@@ -22,6 +22,7 @@ UNWANTED = (
     "cupy",
     "dask",
     "distributed",
+    "graphviz",
     "ipykernel",
     "ipywidgets",
     "jupyter_client",

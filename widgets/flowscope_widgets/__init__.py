@@ -4,16 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flowscope_widgets.digraphs import digraph
     from flowscope_widgets.feed_text import FromNotebook
     from flowscope_widgets.graph_view import GraphView, display
     from flowscope_widgets.html_page import page
 
-__all__ = ["FromNotebook", "GraphView", "display", "page"]
+__all__ = ["FromNotebook", "GraphView", "digraph", "display", "page"]
 
-#: Where names stand that need widgets, or write pages.
+#: Where names stand that need widgets, or write pages and digraphs.
 _MODULES = {
     "FromNotebook": "feed_text", "GraphView": "graph_view", "display": "graph_view",
-    "page": "html_page",
+    "page": "html_page", "digraph": "digraphs",
 }  # fmt: skip
 
 

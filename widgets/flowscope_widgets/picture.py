@@ -12,7 +12,7 @@ import json
 import os
 import threading
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,18 +95,36 @@ def svg(nodes: Sequence[Node], *, open_scopes: Collection[str] = (), title: str 
     return _drawer.call("svg", _request(nodes, open_scopes, title))
 
 
-def dot(nodes: Sequence[Node], *, open_scopes: Collection[str] = (), title: str = "graph") -> str:
-    """Returns what the picture of a graph shows in Graphviz's language, DOT.
+def dot(
+    nodes: Sequence[Node],
+    *,
+    open_scopes: Collection[str] | None = None,
+    title: str = "graph",
+    chosen: Mapping[str, bool] | None = None,
+    isolated: str = "",
+    devices: Sequence[str] = (),
+    is_cut: bool = False,
+) -> str:
+    """Returns the parts of a digraph of the picture as JSON; "text" is the whole in DOT.
 
     Args:
         nodes: The operations, in the order of making.
-        open_scopes: Paths of scopes to show open, as clusters, with those around them.
+        open_scopes: Paths of scopes to show open, as clusters, with those around them; "*" for all.
+            None for those that are chosen, or that a first look opens.
         title: The graph's name.
+        chosen: Whether scopes are open, by path, as the user has chosen in a view.
+        isolated: The name of what is shown alone; "" for all.
+        devices: The session's devices, which have the colours that they have in a view.
+        is_cut: Whether the topmost scopes are the parts of devices.
     """
-    return _drawer.call("dot", _request(nodes, open_scopes, title))
+    more: dict[str, object] = {"chosen": dict(chosen or {}), "isolated": isolated, "devices": list(devices)}
+    more |= {"isCut": is_cut, "isExact": open_scopes is not None}
+    return _drawer.call("dot", _request(nodes, open_scopes or (), title, **more))
 
 
-def _request(nodes: Sequence[Node], open_scopes: Collection[str], title: str) -> str:
+def _request(
+    nodes: Sequence[Node], open_scopes: Collection[str], title: str, **more: object
+) -> str:
     columns, buffer = columns_of(nodes)
     numbers = array("i")
     numbers.frombytes(buffer)
@@ -116,6 +134,7 @@ def _request(nodes: Sequence[Node], open_scopes: Collection[str], title: str) ->
             "numbers": numbers.tolist(),
             "open": list(open_scopes),
             "title": title,
+            **more,
         }
     )
 

@@ -17,7 +17,6 @@ from flowscope.graph.graph import Graph
 from flowscope.live.bus import Feed
 from flowscope.live.schema import Choose, Command, FromKernel, Reply
 from flowscope.live.wire import message_from, to_wire
-from flowscope_widgets import picture
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
 from flowscope_widgets.difference import difference
 from flowscope_widgets.run_control import RunControl
@@ -102,18 +101,14 @@ class ViewState(RunControl):
         return found
 
     def to_dot(self) -> str:
-        """Returns what the picture shows in Graphviz's language, with the scopes that are open.
+        """Returns what the picture shows in Graphviz's language: the source of `fs.to_graphviz`.
 
         Raises:
             FailedPreconditionError: if this flowscope was built without its front end.
         """
-        if not picture.can_draw():
-            raise FailedPreconditionError(
-                "this flowscope was built without its front end, or this process is a fork of one "
-                "that has drawn: no picture can be made here"
-            )
-        opened = [path for path, is_open in self.open_scopes.items() if is_open]
-        return picture.dot(self._feed.describe().graph.added, open_scopes=opened)
+        from flowscope_widgets.digraphs import dot_text
+
+        return dot_text(self)
 
     @traitlets.default("graph_key")
     def _default_graph_key(self) -> str:

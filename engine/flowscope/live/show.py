@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +17,8 @@ from flowscope.tracing.recording import Recording
 
 #: Entry point group in which a display says where it is: a function `(feed)` that shows the feed's
 #: graph, and returns whether it could and the view, if there is one. Beside it, in the module that
-#: the entry names, stands `page`: a function `(feed, title)` that returns a page of HTML.
+#: the entry names, stand `page`, a function `(feed, title)` that returns a page of HTML, and
+#: `digraph`, a function `(shown, open_scopes, title)` that returns a `graphviz.Digraph`.
 DISPLAYS = "flowscope.display"
 
 
@@ -101,7 +102,7 @@ def save_html(recording: Recording | profile, path: Any, title: str = "") -> Non
     """
     if not isinstance(recording, profile | Recording):
         raise DTypeError(f"expected a recording, as `fs.profile` has it, got {recording!r}")
-    page = next((found for e in _displays() if (found := _page(e)) is not None), None)
+    page = _from_display("page")
     if page is None:
         raise FailedPreconditionError(
             "no front end that makes pages is installed: install flowscope's wheel, which has one"
@@ -109,8 +110,50 @@ def save_html(recording: Recording | profile, path: Any, title: str = "") -> Non
     write_file(path, page(_recorded_feed(recording), title))
 
 
-def _page(entry: Any) -> Any:
-    return getattr(import_module(entry.module), "page", None)
+def to_graphviz(
+    shown: Any = None, *, open_scopes: Collection[str] | None = None, title: str = ""
+) -> Any:
+    """Returns a picture as a `graphviz.Digraph`, to print, compare and work on.
+
+        fs.to_graphviz(graph)                                 # shown as SVG in a notebook
+        fs.to_graphviz(view).render("model", format="pdf")    # as it is folded in the view
+        fs.to_graphviz(session.plan(loss), open_scopes="*")   # what a step runs, by devices
+        picture = fs.to_graphviz(graph, open_scopes=["encoder", "encoder/layer1"])
+        picture.graph_attr["rankdir"] = "LR"
+
+    Scopes, frames of loops and branches, and the parts of devices are clusters; where there are two
+    devices or more, colours tell them. Nodes have the names of operations ("layer/w"), and of
+    closed scopes ("layer/"). The same graph gives the same source.
+
+    Args:
+        shown: A graph, a session, a plan, a view, or what was recorded of steps; the default graph
+            if None.
+        open_scopes: Paths of scopes to show open, with those around them; "*" for all. None for
+            those that are open in the view, or that a first look opens.
+        title: The graph's name.
+
+    Raises:
+        DTypeError: if `shown` is none of these.
+        NotFoundError: if there is no such scope.
+        FailedPreconditionError: if the package graphviz, which the extra "lab" brings, or the front
+            end is missing.
+    """
+    digraph = _from_display("digraph")
+    if digraph is None:
+        raise FailedPreconditionError(
+            "no front end that draws graphs is installed: install flowscope's wheel, which has one"
+        )
+    if shown is None:
+        shown = get_default_graph()
+    elif isinstance(shown, profile | Recording):
+        shown = _recorded_feed(shown)
+    return digraph(shown, open_scopes, title)
+
+
+def _from_display(name: str) -> Any:
+    """Returns what the first display that has it offers by a name; None if none does."""
+    modules = (import_module(entry.module) for entry in _displays())
+    return next((found for m in modules if (found := getattr(m, name, None)) is not None), None)
 
 
 def _recorded_feed(recording: Recording | profile) -> Any:

@@ -2,12 +2,13 @@
 import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, type BoxId } from "./ids.js";
 import type { Scope } from "./scopes.js";
+import type { SessionState } from "../wire/messages.js";
 
 /**
  * The session's devices in the order of their names, whatever stands on them: each has one number, and so one colour, in the
  * graph as written and in the program as cut. Behind them those of other sessions that operations stand on.
  */
-export function devicesOf({ session, nodes }: Pick<GraphModel, "session" | "nodes">): Map<string, number> {
+export function devicesOf({ session, nodes }: Pick<GraphModel, "nodes"> & { readonly session: Pick<SessionState, "devices"> | null }): Map<string, number> {
   const own = new Set(session?.devices ?? []);
   const others = new Set<string>();
   for (const { placed } of nodes.values()) if (placed !== null && !own.has(placed)) others.add(placed);

@@ -1,5 +1,6 @@
 /** Hands the picture to the user as a file. */
-import { toDot } from "../render/dot.js";
+import { devicesOf } from "../model/devices.js";
+import { digraph, dotText } from "../render/dot.js";
 import { paint } from "../render/paint.js";
 import { toSvg } from "../render/svg.js";
 import type { ViewContext } from "./context.js";
@@ -53,6 +54,8 @@ export function ratioFor(w: number, h: number): number {
 
 /** The boxes that are shown, in Graphviz's language. */
 export function exportDot(view: ViewContext): void {
-  const { graph } = view.navigation;
-  if (graph) saveFile(new Blob([toDot(graph, view.model.name)], { type: "text/vnd.graphviz" }), fileName(view, "gv"));
+  const { navigation: { graph }, model } = view;
+  if (!graph) return;
+  const text = dotText(digraph(model, graph, devicesOf(model), model.name));
+  saveFile(new Blob([text], { type: "text/vnd.graphviz" }), fileName(view, "gv"));
 }
