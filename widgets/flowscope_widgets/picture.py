@@ -117,8 +117,13 @@ def dot(
         devices: The session's devices, which have the colours that they have in a view.
         is_cut: Whether the topmost scopes are the parts of devices.
     """
-    more: dict[str, object] = {"chosen": dict(chosen or {}), "isolated": isolated, "devices": list(devices)}
-    more |= {"isCut": is_cut, "isExact": open_scopes is not None}
+    more = {
+        "chosen": dict(chosen or {}),
+        "isolated": isolated,
+        "devices": list(devices),
+        "isCut": is_cut,
+        "isExact": open_scopes is not None,
+    }
     return _drawer.call("dot", _request(nodes, open_scopes or (), title, **more))
 
 
