@@ -94,6 +94,7 @@ from flowscope.errors import (
     DeviceWarning as DeviceWarning,
     GraphGrowthWarning as GraphGrowthWarning,
     OpError as OpError,
+    VersionWarning as VersionWarning,
 )
 from flowscope.graph.constant import (
     constant as constant,
@@ -936,6 +937,7 @@ __all__ = [
     "VariableScope",
     "VariableSynchronization",
     "VarianceScaling",
+    "VersionWarning",
     "Zeros",
     "abs",
     "accumulate_n",

@@ -276,6 +276,10 @@ class DeviceWarning(UserWarning):
     """A device that was asked for is not there."""
 
 
+class VersionWarning(UserWarning):
+    """Processes of a cluster compute with other libraries or vector instructions."""
+
+
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
     """Returns the class of a status code; raises NotFoundError (a KeyError) if there is none."""
     for cls in OpError.__subclasses__():

@@ -116,7 +116,9 @@ WHOLE = (
 #: What other modules show: names, or "theirs=ours".
 NAMES = {
     "flowscope.autodiff.gradients": "AggregationMethod UnconnectedGradients gradients",
-    "flowscope.errors": ("ControlFlowWarning DeviceWarning GraphGrowthWarning OpError"),
+    "flowscope.errors": (
+        "ControlFlowWarning DeviceWarning GraphGrowthWarning OpError VersionWarning"
+    ),
     "flowscope.cells": "forget_cell",
     "flowscope.graph.constant": "constant convert_to_tensor",
     "flowscope.graph.default": ("get_default_graph get_default_session reset_default_graph"),

@@ -32,7 +32,7 @@ NAMES = {
     ),
     "flowscope.control.while_loop": "while_loop",
     "flowscope.errors": (
-        "ControlFlowWarning DeviceWarning GraphGrowthWarning OpError"
+        "ControlFlowWarning DeviceWarning GraphGrowthWarning OpError VersionWarning"
     ),
     "flowscope.graph.constant": "constant convert_to_tensor",
     "flowscope.graph.default": (

@@ -67,7 +67,8 @@ def connect(
         UnavailableError: if the cluster cannot be reached, or does not answer in time.
         InvalidArgumentError: if there is no such transport, or the time is not positive.
         FailedPreconditionError: if workers or the scheduler have no flowscope, or another version,
-            if workers are other tasks already than `jobs` says, or if this process is connected
+            if workers have another Python (3.11 and 3.12), NumPy (1 and 2) or cloudpickle, if
+            workers are other tasks already than `jobs` says, or if this process is connected
             with the cluster by another transport.
     """
     need_dask()
@@ -94,10 +95,12 @@ def connect(
         found.dask.attach(jobs, config, until=until)
         return found
     try:
-        return Cluster(dask, jobs, config, transport, until)
+        made = Cluster(dask, jobs, config, transport, until)
     except BaseException:
         dask.close()
         raise
+    made.warn()
+    return made
 
 
 def need_dask() -> None:

@@ -20,6 +20,7 @@ from flowscope.cluster.members import Attached
 from flowscope.cluster.membership import Cluster
 from flowscope.cluster.session_tasks import listed_tasks
 from flowscope.cluster.tasks import DeviceInfo, Task, task_name
+from flowscope.cluster.versions import versions
 from flowscope.errors import InvalidArgumentError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.engine import current
@@ -86,6 +87,7 @@ def _hosted(
         started=psutil.Process().create_time(),
         host=socket.gethostname(),
         memory_limit=0,
+        versions=versions(),
     )
     return host, task
 

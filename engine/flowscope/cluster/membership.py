@@ -26,8 +26,15 @@ from flowscope.cluster.session_tasks import awaited
 from flowscope.cluster.status import ClusterStatus
 from flowscope.cluster.tasks import Task, Transport, task_name
 from flowscope.cluster.transport.endpoint import Address, Endpoint, Way
+from flowscope.cluster.versions import Rounding, refusal
 from flowscope.cluster.watching import ClientPart, ClusterWatch
-from flowscope.errors import DeadlineExceededError, NotFoundError, OpError, UnavailableError
+from flowscope.errors import (
+    DeadlineExceededError,
+    FailedPreconditionError,
+    NotFoundError,
+    OpError,
+    UnavailableError,
+)
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.summary import counted
 from flowscope.runtime.engine import Engine, current
@@ -118,6 +125,7 @@ class Cluster:
         if attached.dial is not None:
             self.endpoint.dial = attached.dial
         self._heartbeat = Heartbeat(self)
+        self._rounding = Rounding()
         self.watch = ClusterWatch(self)
         try:
             self._join_all([Task.heard(host) for host in attached.hosts])
@@ -229,6 +237,7 @@ class Cluster:
             asked = {op.device for op in session.graph.get_operations() if op.device}
             timeout_s = session.config.operation_timeout_in_ms / 1e3 or START_S
             self.wait_for(awaited(session.config, asked, self._expected), timeout_s)
+        self.warn()
         return ClusterSession(self, session)
 
     def narrowed(self, cluster_def: ClusterDef) -> Cluster:
@@ -363,9 +372,11 @@ class Cluster:
 
         Raises:
             UnavailableError, UnauthenticatedError: if one of them cannot be reached.
+            FailedPreconditionError: if one of them has versions that do not fit.
         """
         new = []
         for task in tasks:
+            self._check_versions(task)
             self._known[task.name] = task
             old = self._tasks.get(task.name)
             if old is not None and old.incarnation == task.incarnation:
@@ -384,6 +395,19 @@ class Cluster:
             waiter.wake()
         for error in failed.values():
             raise error
+
+    def _check_versions(self, task: Task) -> None:
+        why = refusal(f"{task.name} (the worker at {task.dask_address})", task.versions)
+        if why is not None:
+            with self._lock:
+                self._known.pop(task.name, None)
+                self._reasons[task.name] = why
+            raise FailedPreconditionError(why)
+        self._rounding.take(task.name, task.versions)
+
+    def warn(self) -> None:
+        """Warns, at the user's line, of tasks that may round differently, once for each reason."""
+        self._rounding.warn()
 
     def _ways_to(self, task: Task) -> tuple[Address, str | None]:
         return task.ways(self.transport)

@@ -25,6 +25,7 @@ from flowscope.cluster.host import Host
 from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
 from flowscope.cluster.tasks import DeviceInfo, Task, task_name
 from flowscope.cluster.transport.tls import TLSContexts
+from flowscope.cluster.versions import versions
 from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
@@ -94,7 +95,7 @@ class HostPlugin(WorkerPlugin):
         worker.handlers[STREAM] = self._stream
         worker.metrics[HELD_METRIC] = self._held_bytes
         worker.metrics[STEPS_METRIC] = self._steps
-        host = self._task(worker, entered).told()
+        host = (await asyncio.to_thread(self._task, worker, entered)).told()
         await _answer(worker.scheduler.flowscope_ready, host=host)
 
     async def teardown(self, worker: Any) -> None:
@@ -130,6 +131,7 @@ class HostPlugin(WorkerPlugin):
             started=psutil.Process().create_time(),
             host=socket.gethostname(),
             memory_limit=int(limit),
+            versions=versions(),
         )
 
     def _held_bytes(self, worker: Any) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from flowscope.cluster.transport.endpoint import Address
+from flowscope.cluster.versions import Versions
 from flowscope.errors import DTypeError, FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.lazy import frozen
 
@@ -50,6 +51,7 @@ class Task:
         started: When the process was started, by its machine's clock.
         host: The name of its machine.
         memory_limit: Bytes that Dask lets it use; 0 for no limit.
+        versions: What it computes with, see `flowscope.cluster.versions`.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Task:
     started: float
     host: str
     memory_limit: int
+    versions: Versions
 
     def ways(self, transport: Transport | None) -> tuple[Address, str | None]:
         """Returns where it is reached, and where else if not there.
@@ -81,7 +84,8 @@ class Task:
         """Returns it as plain data."""
         facts = {name: getattr(self, name) for name in Task.__annotations__}
         devices = [[d.name, d.device_type, d.memory_limit] for d in self.devices]
-        return {**facts, "address": list(self.address), "devices": devices}
+        told = {"address": list(self.address), "devices": devices, "versions": dict(self.versions)}
+        return facts | told
 
     @staticmethod
     def heard(facts: Mapping[str, Any]) -> Task:
