@@ -44,8 +44,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "io.PaddingFIFOQueue io.PriorityQueue io.QueueBase"),
     ("threads that fill queues", "fill an fs.FIFOQueue from a threading.Thread that runs its "
      "enqueue operation",
-     "train.Coordinator train.LooperThread train.QueueRunner train.queue_runner "
-     "train.add_queue_runner train.start_queue_runners train.batch train.batch_join "
+     "train.batch train.batch_join "
      "train.maybe_batch train.maybe_batch_join train.maybe_shuffle_batch "
      "train.maybe_shuffle_batch_join train.shuffle_batch train.shuffle_batch_join "
      "train.input_producer train.limit_epochs train.range_input_producer "
@@ -76,15 +75,8 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers", "contrib"),
     ("columns of features", "make columns with NumPy or pandas, and feed arrays",
      "feature_column sparse.cross sparse.cross_hashed"),
-    ("hooks of sessions", "fs.train.MonitoredTrainingSession writes checkpoints and recovers; "
-     "write what hooks do into the loop around its run",
-     "train.CheckpointSaverHook train.CheckpointSaverListener train.FeedFnHook "
-     "train.FinalOpsHook train.GlobalStepWaiterHook train.LoggingTensorHook "
-     "train.NanLossDuringTrainingError train.NanTensorHook train.ProfilerHook "
-     "train.SecondOrStepTimer train.SessionRunArgs train.SessionRunContext "
-     "train.SessionRunHook train.SessionRunValues train.SingularMonitoredSession "
-     "train.StepCounterHook train.StopAtStepHook train.SummarySaverHook train.Supervisor "
-     "train.basic_train_loop"),
+    ("supervisors", "fs.train.MonitoredTrainingSession writes checkpoints and summaries, and "
+     "recovers", "train.Supervisor train.basic_train_loop"),
     ("several machines", "connect with a Dask cluster, whose workers are the tasks: "
      "fs.cluster.connect",
      "distribute tpu config train.SyncReplicasOptimizer test.create_local_cluster"),

@@ -352,6 +352,7 @@ REGISTRIES = {
     "densifier": "flowscope.ops.array.gathering",
     "cost_graphs": "flowscope.tracing.cost_graph",
     "device_stats": "flowscope.tracing.step_stats",
+    "timelines": "flowscope.tracing.timeline",
     "differentiator": "flowscope.autodiff",
     "eager_calls": "flowscope.runtime.eager",
     "filler": "flowscope.ops.array.arrays",

@@ -404,6 +404,8 @@ class DeviceStepStats(Message):
 
 #: Makes what `StepStats.dev_stats` tells of a traced step: `flowscope.tracing` does.
 device_stats: list[Callable[[Any], tuple[DeviceStepStats, ...]]] = []
+#: Makes the writer of `StepStats` in Chrome's format: `flowscope.tracing` does.
+timelines: list[Callable[[Any], Any]] = []
 
 
 @frozen

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.runtime.config import DeviceStepStats, NodeExecStats, StepStats
+from flowscope.runtime.config import DeviceStepStats, NodeExecStats, StepStats, timelines
 from flowscope.tracing.chrome import written
 
 
@@ -136,3 +136,6 @@ def _at(event: dict[str, Any], time_us: float) -> dict[str, Any]:
 
 
 __all__ = ["Timeline"]
+
+
+timelines.append(Timeline)

@@ -30,6 +30,7 @@ from flowscope.train.checkpoints import (
     update_checkpoint_state,
 )
 from flowscope.train.cluster_spec import ClusterSpec
+from flowscope.train.coordinator import Coordinator, LooperThread
 from flowscope.train.device_setter import replica_device_setter
 from flowscope.train.event_file import summary_iterator
 from flowscope.train.ftrl import FtrlOptimizer
@@ -44,6 +45,23 @@ from flowscope.train.gradient_descent import (
     GradientDescentOptimizer,
     ProximalGradientDescentOptimizer,
 )
+from flowscope.train.hooks.checkpoints import CheckpointSaverHook, CheckpointSaverListener
+from flowscope.train.hooks.ending import (
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    StopAtStepHook,
+)
+from flowscope.train.hooks.profiling import FeedFnHook, ProfilerHook
+from flowscope.train.hooks.reporting import LoggingTensorHook, StepCounterHook, SummarySaverHook
+from flowscope.train.hooks.run_hook import (
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
+from flowscope.train.hooks.timing import SecondOrStepTimer
 from flowscope.train.lbfgs import LBFGSOptimizer
 from flowscope.train.meta_graph import (
     export_meta_graph,
@@ -53,15 +71,14 @@ from flowscope.train.meta_graph import (
 from flowscope.train.meta_graph_import import import_meta_graph
 from flowscope.train.momentum import MomentumOptimizer
 from flowscope.train.monitored_session import (
-    ChiefSessionCreator,
     MonitoredSession,
     MonitoredTrainingSession,
-    SessionCreator,
-    WorkerSessionCreator,
+    SingularMonitoredSession,
 )
 from flowscope.train.moving_averages import ExponentialMovingAverage
 from flowscope.train.object_checkpoint import Checkpoint
 from flowscope.train.optimizer import Optimizer
+from flowscope.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
 from flowscope.train.report import ParameterReport, non_finite_variables, parameter_report
 from flowscope.train.restore_report import RestoreReport
 from flowscope.train.rmsprop import RMSPropOptimizer
@@ -82,6 +99,11 @@ from flowscope.train.schedules import (
 )
 from flowscope.train.server import Server
 from flowscope.train.server_def import ServerDef
+from flowscope.train.session_creators import (
+    ChiefSessionCreator,
+    SessionCreator,
+    WorkerSessionCreator,
+)
 from flowscope.train.session_manager import SessionManager
 from flowscope.train.warm_start import VocabInfo, init_from_checkpoint, warm_start
 
@@ -93,34 +115,56 @@ __all__ = [
     "Checkpoint",
     "CheckpointManager",
     "CheckpointReader",
+    "CheckpointSaverHook",
+    "CheckpointSaverListener",
     "CheckpointState",
     "ChiefSessionCreator",
     "ClusterDef",
     "ClusterSpec",
+    "Coordinator",
     "ExponentialMovingAverage",
+    "FeedFnHook",
+    "FinalOpsHook",
     "FtrlOptimizer",
+    "GlobalStepWaiterHook",
     "GradientDescentOptimizer",
     "JobDef",
     "LBFGSOptimizer",
+    "LoggingTensorHook",
+    "LooperThread",
     "MomentumOptimizer",
     "MonitoredSession",
     "MonitoredTrainingSession",
+    "NanLossDuringTrainingError",
+    "NanTensorHook",
     "NewCheckpointReader",
     "Optimizer",
     "ParameterReport",
+    "ProfilerHook",
     "ProximalAdagradOptimizer",
     "ProximalGradientDescentOptimizer",
+    "QueueRunner",
     "RMSPropOptimizer",
     "RestoreReport",
     "Saver",
     "SaverDef",
     "Scaffold",
+    "SecondOrStepTimer",
     "Server",
     "ServerDef",
     "SessionCreator",
     "SessionManager",
+    "SessionRunArgs",
+    "SessionRunContext",
+    "SessionRunHook",
+    "SessionRunValues",
+    "SingularMonitoredSession",
+    "StepCounterHook",
+    "StopAtStepHook",
+    "SummarySaverHook",
     "VocabInfo",
     "WorkerSessionCreator",
+    "add_queue_runner",
     "assert_global_step",
     "checkpoint_exists",
     "cosine_decay",
@@ -152,6 +196,7 @@ __all__ = [
     "remove_checkpoint",
     "replica_device_setter",
     "restore_report",
+    "start_queue_runners",
     "summary_iterator",
     "update_checkpoint_state",
     "warm_start",
