@@ -203,7 +203,9 @@ def test_a_connection_that_closes_does_not_hide_other_answers(pair):
     go_on = threading.Event()
     b.on_run = lambda peer, header, values: (header["n"] or go_on.wait(10)) and (header, [])
     runs = [a.start_run(B, {"n": n}, []) for n in range(2)]
-    runs[0]._carrier.connection._socket.close()  # as where its peer is lost at this moment
+    lost = runs[0]._carrier.connection
+    lost.error = ConnectionResetError("its peer is lost at this moment, and the run is told next")
+    lost._socket.close()
     assert a.first_done(runs, until=soon()) is runs[1]
     go_on.set()
 

@@ -64,10 +64,19 @@ class HostedStep:
         self.whole: Step | None = None
         self._split: SplitStep | None = None
         self._error: BaseException | None = None
-        #: Its partitions where they stand while it is held; None before it begins.
-        self.parts: HeldParts | None = None
+        self._parts: HeldParts | None = None
         #: Whether its partitions go on by turns alone.
         self.keeps_turns = False
+
+    @property
+    def parts(self) -> HeldParts | None:
+        """Its partitions where they stand while it is held; None before it begins."""
+        whole = self.whole
+        with self._lock:
+            if self._parts is None and whole is not None:
+                programs = self._plan.programs
+                self._parts = HeldParts(whole.gate, whole, programs, lambda: self._split)
+            return self._parts
 
     def end(self, error: BaseException) -> None:
         """Ends it from outside; it is not told as an error of its own."""
@@ -102,7 +111,6 @@ class HostedStep:
         if plan.shared_groups:
             step.updates = SharedUpdates(step, plan.shared_groups)
             self._doubts.begin(self._number, self.client, step.updates, self._stop)
-        self.parts = HeldParts(gate, step, plan.programs, lambda: self._split)
         self.whole = step
         steps_of_threads[me] = step
         try:

@@ -22,8 +22,10 @@ from flowscope.cluster.joint_step import JointPlan
 from flowscope.cluster.pausing import Pausing
 from flowscope.cluster.plans import Peer, Shipment, keys_of, shared_groups, stripped, windows_of
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.transport.messages import packed
 from flowscope.cluster.transport.peers import Way
 from flowscope.cluster.transport.runs import Answers, PendingRun
+from flowscope.cluster.transport.values import Data
 from flowscope.cluster.waits import Look, explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
@@ -376,11 +378,18 @@ class ClusterStep:
             "run": list(self._run),
             "is_traced": self._traces is not None,
         }
+        outcomes, start = self._session.cluster.outcomes, self._endpoint.start_packed
+        #: Messages by the feeds that they have: most tasks get the same bytes.
+        made: dict[tuple[int, ...], list[Data]] = {}
         try:
             for one in others:
-                values = [feeds[i] for i in one.takes]
-                told = {**header, **self._session.cluster.outcomes.news(one.task)}
-                pending[self._endpoint.start_run(one.task, told, values)] = one
+                news, takes = outcomes.news(one.task), one.takes
+                parts = None if news else made.get(takes)
+                if parts is None:
+                    parts = packed({**header, **news}, [feeds[i] for i in takes])
+                    if not news:
+                        made[takes] = parts
+                pending[start(one.task, parts)] = one
         except UnavailableError as e:
             self._split.end(e)
 
@@ -501,11 +510,15 @@ class ClusterStep:
         fetched: dict[int, Any],
         errors: dict[str, BaseException],
     ) -> None:
-        split = self._split
+        split, step = self._split, self._step
         answers = Answers(pending)
+
+        def is_over() -> bool:
+            return split.is_ending
+
         while pending:
             try:
-                done = answers.next(is_over=lambda: split.is_ending)
+                done = answers.next(owned_by=step, is_over=is_over)
             except BaseException as e:
                 split.failed(e)  # does nothing where it ends already
                 done = None
@@ -554,7 +567,8 @@ class ClusterStep:
             fetched.update(zip(one.gives, values, strict=False))
             if "took" in answer:
                 self._taken.tasks.add(one.task)
-            self._take_traces(one.task, answer.get("traces", ()), values[len(one.gives) :])
+            if self._traces is not None:
+                self._take_traces(one.task, answer.get("traces", ()), values[len(one.gives) :])
             return
         error = failures.loads(answer["error"], self._function.plan.program.walk())
         if not answer["derived"]:
@@ -564,8 +578,7 @@ class ClusterStep:
 
     def _take_traces(self, task: str, told: Sequence[Any], arrays: list[Any]) -> None:
         """Takes what a task has traced, by this process' clock."""
-        if self._traces is None:
-            return
+        assert self._traces is not None
         ahead_s, error_s = self._clocks[task]
         for i, one in enumerate(told):
             columns = arrays[i * ARRAYS : (i + 1) * ARRAYS]

@@ -36,6 +36,7 @@ from flowscope.cluster.transport.handshake import (
 )
 from flowscope.cluster.transport.links import Link
 from flowscope.cluster.transport.macs import Seal
+from flowscope.cluster.transport.messages import packed
 from flowscope.cluster.transport.peers import Address, Forming, Peer, Way
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.runs import OnRun, PendingRun, first_done, serve
@@ -43,6 +44,7 @@ from flowscope.cluster.transport.sender import Sender
 from flowscope.cluster.transport.steps import Steps
 from flowscope.cluster.transport.switch_interval import ShortSwitches
 from flowscope.cluster.transport.tls import Tls, TLSContexts
+from flowscope.cluster.transport.values import Data
 from flowscope.errors import (
     FailedPreconditionError,
     OpError,
@@ -260,6 +262,18 @@ class Endpoint(Connector):
         Raises:
             UnavailableError: if the peer is not connected.
         """
+        return self.start_packed(peer, packed(header, values))
+
+    def start_packed(self, peer: str, parts: Sequence[Data]) -> PendingRun:
+        """Has a peer do something, as `start_run` does.
+
+        Args:
+            peer: Its name; this end must have connected.
+            parts: What `messages.packed` has made; may be sent to several peers.
+
+        Raises:
+            UnavailableError: if the peer is not connected.
+        """
         found = self._peer(peer)
         while True:
             try:
@@ -268,7 +282,7 @@ class Endpoint(Connector):
             except IndexError:
                 self._new_runs([found], OWN)
         found.runs_started += 1
-        return carrier.start(header, values)
+        return carrier.start(parts)
 
     first_done = staticmethod(first_done)
 

@@ -75,7 +75,8 @@ class MessageReader:
 
     def __init__(self, most_bytes: int = _MOST_HEAD_BYTES) -> None:
         self._most = most_bytes
-        self._buffer = bytearray()
+        #: The beginning of a message; bytes where it has come in one piece.
+        self._buffer: bytes | bytearray = b""
         self._header: dict[str, Any] | None = None
         self._values: list[Any] = []
         #: Where the bytes of large values go that have not come: index, code, shape, bytes.
@@ -99,6 +100,11 @@ class MessageReader:
         """Takes bytes that have come."""
         if self._views:
             data = self._fill(memoryview(data))
+        if not self._buffer:
+            self._buffer = data
+            return
+        if type(self._buffer) is bytes:
+            self._buffer = bytearray(self._buffer)
         self._buffer += data
 
     def _fill(self, data: memoryview) -> bytes:
@@ -135,18 +141,16 @@ class MessageReader:
         end = _PREFIX.size + size
         if len(buffer) < end:
             return
+        head, rest = bytes(buffer[_PREFIX.size : end]), bytes(buffer[end:])
+        self._buffer = b""
         try:
-            self._take_head(bytes(buffer[_PREFIX.size : end]), nbytes)
+            self._take_head(head, nbytes)
         except OpError:
             raise
         except Exception as e:  # msgpack raises many kinds of them
             raise DataLossError(f"expected a message, got bytes that are none: {e}") from e
-        if len(buffer) == end:
-            buffer.clear()
-            return
-        rest = bytes(buffer[end:])
-        buffer.clear()
-        self.feed(rest)
+        if rest:
+            self.feed(rest)
 
     def _take_head(self, head: bytes, nbytes: int) -> None:
         header, *told = msgpack.unpackb(head, ext_hook=_unpack_long)
@@ -166,10 +170,12 @@ class MessageReader:
                 array, view = empty(code, shape, data)
                 values.append(array)
                 views.append(view)
-        if sum(map(len, views)) != nbytes:
-            raise DataLossError(f"expected {nbytes} bytes of values, got {sum(map(len, views))}")
+        if views or nbytes:
+            if sum(map(len, views)) != nbytes:
+                got = sum(map(len, views))
+                raise DataLossError(f"expected {nbytes} bytes of values, got {got}")
+            self._strings, self._views = strings, [v for v in views if len(v)]
         self._header, self._values = header, values
-        self._strings, self._views = strings, [v for v in views if len(v)]
 
 
 __all__ = ["Message", "MessageReader", "packed"]

@@ -6,7 +6,6 @@ peer each has a thread, which does what the message says and answers.
 
 from __future__ import annotations
 
-import select
 import socket
 import threading
 from collections import deque
@@ -15,6 +14,7 @@ from typing import Any
 
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.messages import Message, MessageReader, packed
+from flowscope.cluster.transport.values import Data
 from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
 from flowscope.plan.locations import Here
 from flowscope.runtime.rendezvous import Waiter
@@ -70,12 +70,17 @@ def _answer(peer: str, message: Message, on_run: OnRun) -> list[Any]:
 
 
 class RunConnection:
-    """This end of a run connection.
+    """This end of a run connection: one run after the other.
 
     Args:
         peer: Who runs.
         connection: The connection.
         free: Takes it back when its answer has come.
+
+    Attributes:
+        peer, connection, free: As above.
+        reader: Puts answers together.
+        reading: Held by the thread that reads.
     """
 
     def __init__(
@@ -84,14 +89,33 @@ class RunConnection:
         self.peer = peer
         self.connection = connection
         self.free = free
+        self.reader = MessageReader()
+        self.reading = threading.Lock()
+        #: The run that was started last.
+        self._run: PendingRun | None = None
+        connection.on_ready = self._on_ready
+        connection.on_failed = self._on_failed
         connection.limit_reads(BRIEF_S)
 
-    def start(self, header: dict[str, Any], values: Sequence[Any]) -> PendingRun:
-        """Sends a run."""
-        parts = packed(header, values)
-        run = PendingRun(self)
-        self.connection.write(*parts)
+    def start(self, parts: Sequence[Data]) -> PendingRun:
+        """Sends a run, the parts of a message."""
+        run = self._run = PendingRun(self)
+        connection = self.connection
+        if connection.error is not None:
+            run.fail(connection.error)
+        if len(parts) == 1:
+            connection.write_one(parts[0])
+        else:
+            connection.write(*parts)
         return run
+
+    def _on_ready(self) -> None:
+        if self._run is not None:
+            self._run.read_all()
+
+    def _on_failed(self, error: Exception) -> None:
+        if self._run is not None:
+            self._run.fail(error)
 
 
 class LateAnswerError(DeadlineExceededError):
@@ -109,19 +133,14 @@ class PendingRun:
         on_done: Is told once that it is done; on any thread, must be quick.
     """
 
+    __slots__ = ("_answer", "_carrier", "_error", "on_done", "peer")
+
     def __init__(self, carrier: RunConnection) -> None:
         self.peer = carrier.peer
         self.on_done: Callable[[PendingRun], None] | None = None
         self._carrier = carrier
-        self._reader = MessageReader()
-        self._reading = threading.Lock()
         self._answer: Message | None = None
         self._error: Exception | None = None
-        connection = carrier.connection
-        connection.on_ready = self._on_ready
-        connection.on_failed = self._fail
-        if connection.error is not None:
-            self._fail(connection.error)
 
     @property
     def is_done(self) -> bool:
@@ -158,86 +177,74 @@ class PendingRun:
     def abandon(self) -> None:
         """Gives up the answer: its connection is closed, and what comes is thrown away."""
         if not self.is_done:
-            self._fail(ConnectionAbortedError("nobody waits for the answer any more"))
+            self.fail(ConnectionAbortedError("nobody waits for the answer any more"))
             self._carrier.connection.close()
             self._carrier.free(self._carrier)
 
-    def fileno(self) -> int:
-        """Returns the descriptor of the socket that the answer comes from."""
-        return self._carrier.connection.fileno()
-
     def read(self, flags: int = 0) -> bool:
         """Reads once, unless another thread does; returns whether there may be more."""
-        if not self._reading.acquire(False):
+        carrier = self._carrier
+        if not carrier.reading.acquire(False):
             return False
         try:
-            if self.is_done or not read_some(self._carrier.connection, self._reader, flags):
+            # Once it is done, what comes is the answer of another run.
+            is_done = self._answer is not None or self._error is not None
+            if is_done or not read_some(carrier.connection, carrier.reader, flags):
                 return False
-            answer = self._reader.next()
+            answer = self._answer = carrier.reader.next()
         except (OSError, OpError) as e:
-            self._carrier.connection.fail(e)
+            carrier.connection.fail(e)
             return False
         finally:
-            self._reading.release()
-        if answer is not None:
-            self._answer = answer
-            self._carrier.free(self._carrier)
-            self._told()
-        return answer is None
+            carrier.reading.release()
+        if answer is None:
+            return True
+        carrier.free(carrier)
+        if self.on_done is not None:
+            self.on_done(self)
+        return False
+
+    def read_all(self) -> None:
+        """Reads what has come; has the poller go on where somebody waits for the rest."""
+        while self.read(socket.MSG_DONTWAIT):
+            pass
+        if self.on_done is not None:
+            self.watch()
 
     def watch(self) -> None:
         """Has the poller read the answer until it is there."""
         if not self.is_done:
             self._carrier.connection.want_read()
 
-    def _on_ready(self) -> None:
-        while self.read(socket.MSG_DONTWAIT):
-            pass
-        if self.on_done is not None:
-            self.watch()
-
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
+        """Ends the wait for the answer with an error, unless that has come."""
         if not self.is_done:
             self._error = error
-            self._told()
-
-    def _told(self) -> None:
-        on_done = self.on_done
-        if on_done is not None:
-            on_done(self)
+            if self.on_done is not None:
+                self.on_done(self)
 
 
 class Answers:
-    """The answers of several runs, which one thread takes as they come.
+    """The answers of several runs, which one thread takes.
 
-    The thread reads them itself for a moment; then the poller does, and the thread waits where its
-    step can be held and ended.
+    The thread reads them itself for a moment, one connection after the other: all of them are
+    waited for, so it sleeps less often than if it woke for each. Then the poller reads, and the
+    thread waits where its step can be held and ended.
     """
 
-    def __init__(self, runs: Iterable[PendingRun] = ()) -> None:
+    def __init__(self, runs: Iterable[PendingRun]) -> None:
         self._waiter = Waiter()
         #: Those that are not done, and those that are and were not taken.
-        self._open: dict[PendingRun, None] = {}
+        self._open = dict.fromkeys(runs)
         self._done: deque[PendingRun] = deque()
-        #: Their sockets, while this thread reads itself.
-        self._poll = select.poll()
-        self._of_sockets: dict[int, PendingRun] = {}
-        self._is_polled = self._is_watched = False
-        for run in runs:
-            self.add(run)
-
-    def add(self, run: PendingRun) -> None:
-        """Has the answer of a run be waited for, too; before the first is taken."""
-        fd = run.fileno()
-        if fd >= 0:  # its peer may have been lost just now
-            self._of_sockets[fd] = run
-        self._open[run] = None
-        run.on_done = self._take
-        if run.is_done:
-            self._take(run)
+        self._is_watched = False
+        for run in list(self._open):
+            run.on_done = self._take
+            if run.is_done:
+                self._take(run)
 
     def _take(self, run: PendingRun) -> None:
-        if run in self._open and self._open.pop(run, run) is None:  # told once, by any thread
+        if self._open.pop(run, run) is None:  # told once, by any thread
             self._done.append(run)
             self._waiter.wake()
 
@@ -263,7 +270,7 @@ class Answers:
             None if the time is over, or it is over.
         """
         done = self._done
-        if not done and not is_over():
+        if not done and not self._is_watched and not is_over():
             self._read_briefly(owner() if owned_by is OWN else owned_by)
         if not done and not self._watched():
             return None
@@ -283,26 +290,14 @@ class Answers:
         if not self._is_watched:
             self._is_watched = True
             for run in list(self._open):
-                run.watch()
+                run.read_all()
         return bool(self._open or self._done)
 
     def _read_briefly(self, found: Any) -> None:
-        """Reads what comes in a moment, unless something is wanted of the owner."""
-        if self._is_watched or is_wanted_elsewhere(found):
-            return
-        left = list(self._open)
-        if len(left) == 1:
-            while left[0].read() and not is_wanted_elsewhere(found):
+        """Reads the next answer for a moment, unless something is wanted of the owner."""
+        for run in list(self._open)[:1]:
+            while not is_wanted_elsewhere(found) and run.read():
                 pass  # an array comes in pieces
-            return
-        if not self._is_polled:
-            self._is_polled = True
-            for fd in self._of_sockets:
-                self._poll.register(fd, select.POLLIN)
-        for fd, _ in self._poll.poll(BRIEF_S * 1000):
-            run = self._of_sockets[fd]
-            if not run.read(socket.MSG_DONTWAIT) and run.is_done:
-                self._poll.unregister(fd)
 
 
 def first_done(

@@ -28,6 +28,7 @@ _AS_IT_LIES = 128
 _MOST_BYTES = 1 << 46
 _MOST_DIMENSIONS = 64
 _LENGTHS = np.dtype("<u8")
+_STRING = int(string)
 
 Shape = tuple[int, ...]
 Data = bytes | memoryview
@@ -71,7 +72,7 @@ def encoded(value: Any) -> tuple[int, Shape, Data]:
     except DTypeError as e:
         what = f"{type(value).__name__} of NumPy's {array.dtype}"
         raise InvalidArgumentError(f"{e.message}: {what} cannot be sent to another process") from e
-    if code == int(string):
+    if code == _STRING:
         return code, array.shape, _strings(array)
     array = _ordered(array)
     shape: Shape = array.shape
@@ -103,7 +104,7 @@ def _strings(array: np.ndarray[Any, Any]) -> bytes:
 
 def is_string(code: int) -> bool:
     """Whether a code stands for strings, whose bytes are no array's."""
-    return code == int(string)
+    return code == _STRING
 
 
 def empty(code: int, shape: Shape, nbytes: int) -> tuple[np.ndarray[Any, Any], memoryview]:
@@ -136,7 +137,7 @@ def decoded(code: int, shape: Shape, data: Any) -> Any:
         memory[:] = data
         return array
     dtype = numpy_dtype(code)
-    if is_string(code):
+    if code == _STRING:
         return _read_strings(shape, bytes(data))
     if not shape and len(data) == dtype.itemsize:
         return np.frombuffer(data, dtype)[0]
