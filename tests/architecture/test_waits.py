@@ -45,7 +45,6 @@ ALLOWED = {
     ("transport/macs.py", "_take_in_place"): _TAKES,
     ("transport/macs.py", "take"): _TAKES,
     ("transport/poller.py", "_run"): _LOOP,
-    ("transport/runs.py", "_read_briefly"): "five milliseconds, before it waits where it is heard",
     ("transport/sender.py", "_run"): _LOOP,
     ("transport/tls.py", "take"): _TAKES,
 }
