@@ -27,6 +27,10 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 QUICK = OMP_NUM_THREADS=1 $(PY) -m pytest -q -n auto --dist worksteal -m "not slow and not browser" \
 	--ignore=tests/browser --ignore=tests/tutorials
 
+# Their own cache: they run beside other tests, and the last to end would overwrite the other's.
+BROWSER_CACHE = -o cache_dir=.pytest_cache/browser
+BROWSER_TESTS = $(PY) -m pytest -m browser $(BROWSER_CACHE) $(PYTEST_ARGS)
+
 # How pytest ends where PYTEST_ARGS name no test of the browser's.
 NOTHING_COLLECTED := 5
 
@@ -62,19 +66,26 @@ lint: $(STAMPS)/dev $(STAMPS)/front-end $(STAMPS)/typescript ## ruff, mypy, impo
 check: lint ## lint and the quick tests, on all cores
 	$(QUICK) $(PYTEST_ARGS)
 
+# Two lanes: Python's tests in one process per core, and beside them all that mostly waits for others.
 .PHONY: test
 test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python, packaging, tutorials, browser
-	@failed=; \
-	$(MAKE) --no-print-directory lint || failed="$$failed lint"; \
-	$(PY) hatch_build.py --npm test || failed="$$failed front-end"; \
-	$(PY) -m pytest -n auto --dist worksteal -m "not browser" $(PYTEST_ARGS) || failed="$$failed python"; \
-	$(PY) -m pytest -m browser $(PYTEST_ARGS) || test $$? = $(NOTHING_COLLECTED) || failed="$$failed browser"; \
+	@lane=`mktemp -d`; trap 'kill $$beside; rm -rf $$lane; exit 1' INT TERM; \
+	{ \
+		$(MAKE) --no-print-directory lint || echo lint >> $$lane/failed; \
+		$(PY) hatch_build.py --npm test || echo front-end >> $$lane/failed; \
+		$(BROWSER_TESTS) || test $$? = $(NOTHING_COLLECTED) || echo browser >> $$lane/failed; \
+	} > $$lane/log 2>&1 & beside=$$!; \
+	$(PY) -m pytest -n auto --dist worksteal -m "not browser" $(PYTEST_ARGS) \
+		|| echo python >> $$lane/failed; \
+	wait $$beside; cat $$lane/log; \
+	failed=`cat $$lane/failed 2>/dev/null`; rm -rf $$lane; \
 	if [ -n "$$failed" ]; then \
-		echo "Failed:$$failed"; $(PY) -m pytest -qq --cache-show cache/lastfailed; exit 1; fi
+		echo "Failed:" $$failed; $(PY) -m pytest -qq --cache-show cache/lastfailed; \
+		$(PY) -m pytest -qq $(BROWSER_CACHE) --cache-show cache/lastfailed; exit 1; fi
 
 .PHONY: test-browser
 test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
-	$(PY) -m pytest -m browser $(PYTEST_ARGS)
+	$(BROWSER_TESTS)
 
 .PHONY: fuzz
 fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, schedules (MINUTES=5 WAITS=2000 SCHEDULES=100000)

@@ -14,17 +14,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from jupyter_driver import TIMEOUT_MS, JupyterServer, Lab, launch
 from live_host import LiveHost
-from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    Playwright,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 import flowscope as fs
 from flowscope.live.bus import Feed
 
 OUTPUT = Path(__file__).parent / "output"
+VIEWPORT: ViewportSize = {"width": 1400, "height": 900}
 REPORT = pytest.StashKey[dict[str, pytest.TestReport]]()
 
 
@@ -84,25 +96,89 @@ def jupyter_server(
     server.stop()
 
 
+class LabPage:
+    """The page in which JupyterLab stays loaded from test to test: to load it takes seconds."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._context: BrowserContext | None = None
+
+    def take(self) -> Page:
+        """The page, without what earlier tests have set; a new one where there is none."""
+        if self._context is None:
+            self._context = new_context(self._browser)
+            return self._context.new_page()
+        page = self._context.pages[0]
+        page.set_viewport_size(VIEWPORT)
+        return page
+
+    def discard(self) -> None:
+        """Has the next test load JupyterLab anew."""
+        if self._context is not None:
+            self._context.close()
+            self._context = None
+
+
+@pytest.fixture(scope="session")
+def lab_page(browser: Browser) -> Iterator[LabPage]:
+    """The page that tests with `lab` share, unless they are marked by `own_page`."""
+    made = LabPage(browser)
+    yield made
+    made.discard()
+
+
+def new_context(browser: Browser) -> BrowserContext:
+    """A browser window without cookies and storage."""
+    return browser.new_context(viewport=VIEWPORT)
+
+
 @pytest.fixture
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A fresh browser window (no cookies, no storage) for one test; screenshot on failure."""
-    with browser.new_context(viewport={"width": 1400, "height": 900}) as context:
-        page = context.new_page()
+    """A fresh browser window for one test; screenshot on failure.
+
+    Tests with `lab` share one, in which JupyterLab is loaded already. Those that reload the page or
+    rearrange JupyterLab have one of their own: `@pytest.mark.own_page`.
+    """
+    shared: LabPage | None = None
+    if "lab" in request.fixturenames and not request.node.get_closest_marker("own_page"):
+        shared = request.getfixturevalue("lab_page")
+    with ExitStack() as stack:
+        page = shared.take() if shared else stack.enter_context(new_context(browser)).new_page()
         page.set_default_timeout(TIMEOUT_MS)
         console: list[str] = []
-        page.on("console", lambda message: console.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: console.append(f"uncaught: {error}"))
-        yield page
+        with _noting(page, console):
+            yield page
         report = request.node.stash.get(REPORT, {}).get("call")
-        if report is not None and report.failed:
-            _keep(page, console, request)
+        if report is None or not report.passed:
+            if report is not None and report.failed:
+                _keep(page, console, request)
+            if shared:
+                shared.discard()
+
+
+@contextmanager
+def _noting(page: Page, console: list[str]) -> Iterator[None]:
+    """Notes what the page says while a test runs."""
+
+    def on_message(message: ConsoleMessage) -> None:
+        console.append(f"{message.type}: {message.text}")
+
+    def on_error(error: Error) -> None:
+        console.append(f"uncaught: {error}")
+
+    page.on("console", on_message)
+    page.on("pageerror", on_error)
+    yield
+    page.remove_listener("console", on_message)
+    page.remove_listener("pageerror", on_error)
 
 
 @pytest.fixture
 def lab(page: Page, jupyter_server: JupyterServer) -> Iterator[Lab]:
     """JupyterLab for one test: opens notebooks, runs cells, runs commands; kernels end with it."""
-    yield Lab(page, jupyter_server)
+    made = Lab(page, jupyter_server)
+    yield made
+    made.close_all()
     jupyter_server.shut_down_kernels()
 
 

@@ -70,6 +70,15 @@ ARGUMENTS = (
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
 )
 
+#: Opens a notebook where JupyterLab is loaded already.
+OPEN = """path => window.jupyterapp.commands.execute("docmanager:open", {path})"""
+#: Closes notebooks and panels without a question, as they are.
+CLOSE_ALL = """() => {
+    for (const area of ["main", "down"]) {
+        for (const widget of [...window.jupyterapp.shell.widgets(area)]) widget.dispose();
+    }
+}"""
+
 KERNEL_IS_READY = """name => {
     const widget = window.jupyterapp?.shell.currentWidget;
     const context = widget?.context;
@@ -227,11 +236,18 @@ class Lab:
         else:
             node = nbformat.read(path, as_version=4)
         nbformat.write(node, self.server.notebooks / name)
-        workspace = f"{self.server.url}/lab/workspaces/test-{number}"
-        self.page.goto(f"{workspace}/tree/{name}?token={TOKEN}")
+        if self.page.evaluate("() => window.jupyterapp !== undefined"):
+            self.page.evaluate(OPEN, name)
+        else:
+            workspace = f"{self.server.url}/lab/workspaces/test-{number}"
+            self.page.goto(f"{workspace}/tree/{name}?token={TOKEN}")
         notebook = Notebook(self.page, self.server.notebooks / name)
         notebook.wait_for_kernel()
         return notebook
+
+    def close_all(self) -> None:
+        """Closes what is open, so that JupyterLab can be used again; nothing is saved."""
+        self.page.evaluate(CLOSE_ALL)
 
     def command(self, name: str, args: dict[str, Any] | None = None) -> None:
         """Runs one of JupyterLab's commands, `docmanager:save` for one, and waits for its end."""
@@ -241,7 +257,7 @@ class Lab:
         )
 
     def page_config(self) -> dict[str, Any]:
-        """Returns what the server tells the front end, `federated_extensions` for one."""
+        """The configuration that the server hands the front end, e.g. `federated_extensions`."""
         text = self.page.locator("#jupyter-config-data").text_content()
         config: dict[str, Any] = json.loads(text or "{}")
         return config

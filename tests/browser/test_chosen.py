@@ -102,6 +102,7 @@ def test_a_choice_goes_both_ways_while_a_cell_is_busy(notebook: Notebook, view: 
     notebook.expect_done(2)
 
 
+@pytest.mark.own_page
 def test_what_is_open_and_selected_outlives_a_reload(
     lab: Lab, notebook: Notebook, view: View, page: Page
 ) -> None:
@@ -120,6 +121,7 @@ def test_what_is_open_and_selected_outlives_a_reload(
     expect(notebook.run(3)).to_have_text("x 1")
 
 
+@pytest.mark.own_page
 def test_a_page_that_goes_without_a_word_is_told_nothing_more_after_a_while(
     lab: Lab, notebook: Notebook, view: View, page: Page
 ) -> None:

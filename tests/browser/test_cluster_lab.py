@@ -51,6 +51,7 @@ def steps(row: Locator) -> Locator:
     return row.locator('td[data-head="steps"]')
 
 
+@pytest.mark.own_page
 def test_the_panel_and_the_step_come_back_when_the_page_is_reloaded(
     lab: Lab, notebook: Notebook, page: Page, tmp_path: Path
 ) -> None:

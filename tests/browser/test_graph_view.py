@@ -170,6 +170,7 @@ def test_a_graph_that_grows_is_seen_to_grow(notebook: Notebook, view: View) -> N
     expect(view.figure("nodes")).not_to_have_text(before)
 
 
+@pytest.mark.own_page
 def test_after_a_reload_the_view_lives_on(
     lab: Lab, notebook: Notebook, view: View, page: Page
 ) -> None:
@@ -183,6 +184,7 @@ def test_after_a_reload_the_view_lives_on(
     notebook.expect_done(2)
 
 
+@pytest.mark.own_page
 def test_without_a_kernel_the_saved_notebook_shows_the_picture(
     lab: Lab, notebook: Notebook, view: View, page: Page
 ) -> None:
@@ -206,6 +208,7 @@ def test_a_kernel_of_another_version_is_told_apart(lab: Lab) -> None:
     expect(view.output.get_by_text(message)).to_be_visible()
 
 
+@pytest.mark.own_page
 def test_a_page_that_is_reloaded_while_a_cell_runs_is_live_again(
     lab: Lab, notebook: Notebook, view: View, page: Page
 ) -> None:

@@ -9,6 +9,9 @@ import pytest
 from jupyter_driver import Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
 
+#: Panels are arranged, and the layout is kept over reloads.
+pytestmark = pytest.mark.own_page
+
 LOAD = "%load_ext flowscope\nimport flowscope as fs, numpy as np"
 BUILD = """
 x = fs.placeholder(fs.float32, [None, 64], name="x")

@@ -1,11 +1,15 @@
 """The verifier sees what is wrong with a program, and nothing in those that planning makes."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
+from verified_plans import verify_all_plans
 
 import flowscope as fs
 from flowscope.graph.op import Spec
+from flowscope.plan import pipeline
+from flowscope.plan.pipeline import Pass
 from flowscope.plan.program import Value
 from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.plan.verify import verify
@@ -88,3 +92,24 @@ def test_the_verifier_is_behind_every_pass_of_the_tests():
 
     assert all(hasattr(one.run, "__wrapped__") for one in pipeline.PASSES)
     assert hasattr(pipeline.prune, "__wrapped__")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda p: setattr(p.nodes[0], "reason", "moved"), "has changed its program"),
+        (lambda p: dataclasses.replace(p), "has copied a program"),
+        (lambda p: dataclasses.replace(p, nodes=p.nodes[::-1]), "comes not before it"),
+    ],
+)
+def test_a_pass_that_errs_is_found_behind_passes_that_change_nothing(
+    program, monkeypatch, spoil, message
+):
+    def erring(given, request):
+        return spoil(given) or given
+
+    idle = [Pass(f"idle{i}", lambda given, request: given, "", "") for i in range(2)]
+    monkeypatch.setattr(pipeline, "PASSES", (*idle, Pass("erring", erring, "", ""), *idle))
+    verify_all_plans(monkeypatch)
+    with pytest.raises((AssertionError, fs.errors.InternalError), match=message):
+        [*pipeline.stages(program, SimpleNamespace(mode="op"))]
