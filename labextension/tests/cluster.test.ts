@@ -1,14 +1,14 @@
 /** The cluster, as its panel shows it. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ClusterModel, deviceText, pageOf, summaryText, taskText, waitRow, workerRows } from "../src/model/cluster.js";
+import { ClusterModel, deviceText, lostText, pageOf, summaryText, taskText, waitRow, workerRows } from "../src/model/cluster.js";
 import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../src/wire/messages.js";
 
 const task = (n: number): string => `/job:worker/replica:0/task:${n}`;
 const WORKER: WorkerStatus = {
   task: task(0), worker: "alice", incarnation: "5f", host: "127.0.0.1", pid: 4711, devices: [`${task(0)}/device:CPU:0`, `${task(0)}/device:GPU:0`],
   health: "ok", reason: "", silent_s: 0.1, memory_bytes: 3e8, memory_limit: 4e8, held_bytes: 1_234_567, steps: 12, running: 1,
-  sent_bytes: 2e6, received_bytes: 500, clock_ahead_s: -0.0012, clock_error_s: 41e-6, round_trip_s: 82e-6, bytes_per_s: 1.9e9, queues: [{ name: "jobs", size: 3, capacity: 8, enqueues: 0, dequeues: 0 }], transport: "sockets", is_encrypted: false,
+  sent_bytes: 2e6, received_bytes: 500, clock_ahead_s: -0.0012, clock_error_s: 41e-6, round_trip_s: 82e-6, bytes_per_s: 1.9e9, queues: [{ name: "jobs", size: 3, capacity: 8, enqueues: 0, dequeues: 0 }], lost: [], transport: "sockets", is_encrypted: false,
 };
 const CLIENT: WorkerStatus = { ...WORKER, task: "/job:client/replica:0/task:0", worker: "", devices: [], memory_limit: null, clock_ahead_s: null, clock_error_s: null, queues: [], running: 0 };
 const WAIT: WaitStatus = { client: "c", step: 7, device: `${task(0)}/device:CPU:0`, peer: `${task(1)}/device:GPU:1`, what: "loop/h:0", kind: "value", seconds: 2.1 };
@@ -29,6 +29,18 @@ test("a worker is a row: who, where, how full, and what it waits for since when"
   assert.deepEqual(row?.waits.map(({ text, op }) => [text, op]), [["loop/h:0 of GPU:1 of worker 1", "loop/h"]]);
   assert.match(row?.waits[0]?.since ?? "", /^for 2\.10\ss$/);
   assert.deepEqual([hung?.health, hung?.waits.length], ["hung", 0]);
+});
+
+test("a worker that was started again says what it has lost, until it is there again", () => {
+  const lost = [{ kind: "variable", name: "w" }, { kind: "queue", name: "jobs" }, { kind: "variable", name: "b" }] as const;
+  const status = { ...STATUS, workers: [CLIENT, WORKER, { ...WORKER, task: task(1), lost: [...lost] }] };
+  const [, well, without] = workerRows(status);
+  assert.deepEqual([well?.lost, well?.lostNames], ["", ""]);
+  assert.deepEqual([without?.health, without?.lost, without?.lostNames], ["ok", "2\u00a0variables and 1\u00a0queue", "variable w, queue jobs, variable b"]);
+  assert.match(without?.title ?? "", /^lost 2\svariables and 1\squeue: variable w, queue jobs, variable b$/m);
+  assert.doesNotMatch(well?.title ?? "", /lost/);
+  assert.match(summaryText(status), /^2\sworkers: 1 ok, 1 without its state$/);
+  assert.equal(lostText({ ...WORKER, lost: [...lost, { kind: "lock", name: "turns" }] }), "2\u00a0variables, 1\u00a0queue and 1\u00a0lock");
 });
 
 test("a worker whose number begins like another's has its own waits", () => {

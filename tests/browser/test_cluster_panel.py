@@ -12,8 +12,14 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.cluster.status import ClusterStatus, QueueFill, WaitStatus, WorkerStatus
-from flowscope.cluster.waits import findings, joined
+from flowscope.cluster.status import (
+    ClusterStatus,
+    LostState,
+    QueueFill,
+    WaitStatus,
+    WorkerStatus,
+)
+from flowscope.cluster.waits import by_gravity, findings, joined, state_found
 from flowscope.live.bus import Feed
 from flowscope.runtime.engine import Engine
 
@@ -236,3 +242,38 @@ def test_without_a_cluster_it_says_how_to_connect_one(
     panel = page.get_by_test_id("fs-cluster")
     host.pump(lambda: "connected to no cluster" in panel.inner_text())
     expect(panel).to_contain_text("fs.cluster.connect(client)")
+
+
+def test_a_worker_that_was_started_again_is_not_shown_as_well_until_its_state_is_there(
+    host: LiveHost, page: Page, recorded: Recorded, tmp_path: Path
+) -> None:
+    lost = (LostState("variable", "w"), LostState("queue", "jobs"), LostState("variable", "b"))
+    before, last = status(is_hung=False), worker(2, lost=lost)
+    found = by_gravity([*before.findings, state_found(last.task, lost)])
+    recorded.told = replace(before, workers=(*before.workers[:-1], last), findings=found)
+    host.start("light")
+    stage = page.get_by_test_id("fs-stage")
+    stage.press("C")
+    panel = page.get_by_test_id("fs-cluster")
+    rows = panel.locator("tbody tr")
+    host.pump(lambda: rows.count() == 4)
+    expect(page.get_by_test_id("fs-cluster-note")).to_have_text(
+        re.compile(r"^3\s+workers: 2 ok, 1 without its state$")
+    )
+    well, row = rows.nth(1), rows.nth(3)
+    said = row.locator(".fs-lost-state")
+    expect(said).to_have_text(re.compile(r"^lost: 2\s+variables and 1\s+queue$"))
+    expect(said).to_have_attribute("title", re.compile("^variable w, queue jobs, variable b: "))
+    dot = row.get_by_role("img", name="worker 2: ok, 2 variables and 1 queue lost")
+    colour = "e => getComputedStyle(e).backgroundColor"
+    green = well.get_by_role("img", name="worker 0: ok").evaluate(colour)
+    assert dot.evaluate(colour) != green
+    finding = page.get_by_test_id("fs-cluster-findings").locator("li").first
+    expect(finding).to_contain_text("worker 2 was started again and has lost 2 variables")
+    assert panel.evaluate(UNREADABLE) == []
+    page.screenshot(path=tmp_path / "cluster-lost-state.png")
+    recorded.told = before
+    host.pump(lambda: "lost" not in panel.inner_text())
+    restored = rows.nth(3).get_by_role("img", name="worker 2: ok", exact=True)
+    assert restored.evaluate(colour) == green
+    expect(page.get_by_test_id("fs-cluster-note")).to_have_text(re.compile(r"^3\s+workers$"))

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from flowscope.cluster.reports import clock, clock_report, status_report
+from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import UnavailableError
@@ -51,6 +52,7 @@ class Watched:
     lost_tasks: ClassVar[dict[str, str]] = {}
 
     def __init__(self, count):
+        self.state_book = StateBook()
         self.endpoint = Endpoint("client:1", 1, b"secret")
         self.workers = [Endpoint(task(i), 7, b"secret") for i in range(count)]
         #: What each says besides; it says nothing as long as this event is not set.

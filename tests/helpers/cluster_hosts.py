@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from process_channels import led_to
@@ -17,6 +18,7 @@ from flowscope.cluster.hosted import HostedSteps
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.reports import clock_report, status_report
 from flowscope.cluster.session import CLIENT_TASK, ClusterSession
+from flowscope.cluster.state_book import StateBook, gone_of
 from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.runtime.containers import Container
@@ -68,8 +70,11 @@ class Host:
     def _status(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
         queues = [q for c in self.containers.values() for q in c.others()]
         waits = self.steps.queue_waits(queues)
+        gone = gone_of(message.get("had", ()), partial(self.container, peer))
         done, running = self.steps.done, self.steps.running
-        return status_report(self.endpoint, steps=done, running=running, queue_waits=waits)
+        return status_report(
+            self.endpoint, steps=done, running=running, queue_waits=waits, gone=gone
+        )
 
     def container(self, client: str, session: int, name: str) -> Container:
         return self.containers.setdefault(name or (client, session), Container())
@@ -89,6 +94,7 @@ class Cluster:
         self.watch = ClusterWatch(self)
         self.endpoint = Endpoint(f"client:{self.uid:x}", 1, SECRET)
         self.outcomes = Outcomes(self.endpoint, self.uid)
+        self.state_book = StateBook()
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = self.lost
         if dial is not None:
@@ -118,9 +124,31 @@ class Cluster:
         return ClientPart(CLIENT_TASK, (), "here", os.getpid(), status_report(self.endpoint))
 
     def lost(self, task: str, incarnation: int, error: Exception) -> None:
+        self.state_book.lose(task, str(error))
         for session in list(self.sessions):
             session.lost(task, error)
             session.forget_plans(task)
+
+
+def restart(cluster: Cluster, hosts: list[Host], number: int) -> None:
+    """Ends a host of this process, and starts another life of it, which has nothing."""
+    old = hosts[number]
+    was_lost = threading.Event()
+    lost = cluster.endpoint.on_lost
+
+    def told(task: str, incarnation: int, error: Exception) -> None:
+        lost(task, incarnation, error)
+        was_lost.set()
+
+    cluster.endpoint.on_lost = told
+    for peer in old.endpoint.peers():  # a process that ends says no goodbye
+        old.endpoint.give_up(peer, ConnectionAbortedError("its process has ended"))
+    assert was_lost.wait(10)
+    old.endpoint.close()
+    cluster.endpoint.on_lost = lost
+    new = hosts[number] = Host(old.name, len(old.devices), old.task.incarnation + 1)
+    cluster.tasks = tuple([new.task if t.name == new.name else t for t in cluster.tasks])
+    cluster.endpoint.connect(new.name, new.task.address, new.task.incarnation)
 
 
 def worker(number: int) -> str:

@@ -19,6 +19,7 @@ from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.plans import Shipment
 from flowscope.cluster.remote_values import Draw, RemoteArray, brought_here, packed
+from flowscope.cluster.state_book import keys_of
 from flowscope.errors import CancelledError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
 from flowscope.ops.core.send_recv import Transfer
@@ -159,8 +160,9 @@ class Turns:
             partition = Partition(self._nodes[task][0].device, _listed(self._nodes[task]), "op", ())
             restarted = session.restarted(self._nodes[task])
             shipment = Shipment((partition,), (), (), (), {}, (), restarted)
-            header = {"kind": "op.ship", "plan": self._number}
-            session.ask(task, header, [as_bytes(shipment.dumps())])
+            use = cluster.state_book.use(session.number, task, keys_of(self._nodes[task]))
+            header = {"kind": "op.ship", "plan": self._number, **use.header()}
+            use.arrived(session.ask_in_step(task, header, [as_bytes(shipment.dumps())]))
             self._shipped.add(task)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster.reports import clock_report, status_report
+from flowscope.cluster.state_book import gone_of
 from flowscope.runtime.queue_state import QueueState
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ def register(host: Host) -> None:
     """Fills a host's handlers, before anybody can connect."""
 
     def status(peer: str, message: dict[str, Any]) -> dict[str, Any]:
+        gone = gone_of(message.get("had", ()), partial(host.container, peer))
         others = [other for container in host.containers() for other in container.others()]
         queues = [q for q in others if isinstance(q, QueueState)]
         return status_report(
@@ -24,6 +27,7 @@ def register(host: Host) -> None:
             held_bytes=host.held_bytes(),
             queues=queues,
             queue_waits=host.steps.queue_waits(queues),
+            gone=gone,
         )
 
     host.handlers["clock"] = lambda peer, message: clock_report()

@@ -153,9 +153,21 @@ class HostedSteps:
             self.doubts.wait_for_news(peer, header)
             return self._runs[header["kind"]](peer, header, values)
         except BaseException as e:
+            self._tell_failed(peer, header, e)
             feeds = self._feeds(peer, header)
             error = failures.told(e, self._host.name, feeds)
             return {"error": failures.dumps(error), "derived": isinstance(e, DerivedError)}, []
+
+    def _tell_failed(self, peer: str, header: dict[str, Any], error: BaseException) -> None:
+        """Tells the client of a step that has failed before it began here: others may wait for it.
+
+        Of one that has begun, the step tells itself.
+        """
+        is_step = header["kind"] == "run" and not isinstance(error, DerivedError)
+        if is_step and StepId(header["client"], header["step"]) not in self._over:
+            message = {"kind": "step.failed", "step": header["step"]}
+            with suppress(UnavailableError):  # it is gone; nobody wants to know
+                self._host.endpoint.tell(peer, message)
 
     def client_lost(self, client: str) -> None:
         """Ends the steps of a client that is gone; drops its sessions."""
@@ -191,8 +203,9 @@ class HostedSteps:
         ways = [Way(o.name, o.address, o.incarnation, o.instead) for o in met]
         for error in self._host.endpoint.connect_all(ways).values():
             raise error
-        session.plans[header["plan"]] = HostedPlan(self._host, session, shipment)
-        return {"shares_values": self._host.shares_values}, []
+        plan = HostedPlan(self._host, session, shipment, header.get("had", ()))
+        session.plans[header["plan"]] = plan
+        return {"shares_values": self._host.shares_values, "gone": plan.gone}, []
 
     def _run(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])
@@ -264,15 +277,18 @@ class HostedSteps:
     def _variable(self, peer: str, header: dict[str, Any]) -> Any:
         container = self.session(peer, header["session"]).container(header["container"])
         dims = header["dims"]
-        return container.variable(header["name"], None if dims is None else tuple(dims))
+        found = container.variable(header["name"], None if dims is None else tuple(dims))
+        found.refusal = header.get("refusal", found.refusal)
+        return found
 
     # -- operations of held steps ---------------------------------------------------------------
 
     def _ship_ops(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])
         shipment = loads(values[0].tobytes())
-        session.ops[header["plan"]] = HostedOps(self._host, session, shipment)
-        return {}, []
+        plan = HostedOps(self._host, session, shipment, header.get("had", ()))
+        session.ops[header["plan"]] = plan
+        return {"gone": plan.gone}, []
 
     def _run_op(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from flowscope.cluster.hosted_plan import placed_state
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import Shipment
 from flowscope.cluster.remote_values import unpacked
+from flowscope.cluster.state_book import check_there
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.graph.host_values import on_host
 from flowscope.plan.breakpoints import NO_TESTS
@@ -59,25 +60,34 @@ class HostedOps:
     Attributes:
         nodes: Their nodes; a client tells which one by its position.
         feeds: The names of the step's feeds.
+        gone: The positions in `had` of variables that have no value.
     """
 
     trace = queues = None
     tests = NO_TESTS
     resources = ()
 
-    def __init__(self, host: HostOwner, session: HostedSession, shipment: Shipment) -> None:
+    def __init__(
+        self,
+        host: HostOwner,
+        session: HostedSession,
+        shipment: Shipment,
+        had: Sequence[Sequence[str]] = (),
+    ) -> None:
         self._host = host
         self._session = session
         self.feeds = shipment.feeds
         self.nodes = shipment.partitions[0].program.nodes
         devices: dict[str, Any] = {d.name: d for d in host.devices} | {"": host.devices[0]}
         self._modules = Modules(host.devices[0].xp, devices, self.nodes)
+        handles = [n for n in self.nodes if n.op.is_handle]
+        ops: list[Any] = [n.op for n in handles]
+        refusals, self.gone = check_there(session.container, ops, had)
         self._states = {
-            (n.op.container, n.op.shared_name): placed_state(  # type: ignore[attr-defined]
-                host, session, n, devices, shipment.restarted
+            (op.container, op.shared_name): placed_state(
+                host, session, n, devices, shipment.restarted, refusals
             )
-            for n in self.nodes
-            if n.op.is_handle
+            for n, op in zip(handles, ops, strict=True)
         }
 
     @property

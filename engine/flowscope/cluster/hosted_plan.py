@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import Shipment, shared_groups
+from flowscope.cluster.state_book import StateKey, check_there, key_of
 from flowscope.cluster.transport.channel import KeyTable
 from flowscope.errors import InternalError
 from flowscope.ops.state.locks import MutexHandle
@@ -45,6 +46,7 @@ class HostedPlan:
         programs: What these run.
         functions: What runs them.
         by_op: The same one operation at a time.
+        gone: The positions in `had` of variables that have no value.
         takes_turns: Whether they can be stepped through by turns.
         resources: What the handles stand for.
         queues: What its steps may do to queues.
@@ -59,10 +61,18 @@ class HostedPlan:
     tests = NO_TESTS
 
     @paused_collector()
-    def __init__(self, host: HostOwner, session: HostedSession, shipment: Shipment) -> None:
+    def __init__(
+        self,
+        host: HostOwner,
+        session: HostedSession,
+        shipment: Shipment,
+        had: Sequence[Sequence[str]] = (),
+    ) -> None:
         self.programs = programs = [p.program for p in shipment.partitions]
         self.nodes = [n for p in programs for n in p.walk()]
         handles = {h.name: h for p in programs for h in handles_of(p)}
+        ops = [h.op for h in handles.values()]
+        refusals, self.gone = check_there(session.container, ops, had)
         devices: dict[str, Any] = {d.name: d for d in host.devices} | {"": host.devices[0]}
         self._modules = Modules(host.devices[0].xp, devices, self.nodes)
         self._host = host
@@ -71,7 +81,10 @@ class HostedPlan:
             shipment.partitions, [*handles.values()], compile_region, is_handed_out=False
         )
         restarted = shipment.restarted
-        states = {h: placed_state(host, session, h, devices, restarted) for h in handles.values()}
+        states = {
+            h: placed_state(host, session, h, devices, restarted, refusals)
+            for h in handles.values()
+        }
         self.resources = tuple(states.values())
         self.feeds = shipment.feeds
         self.queues = queue_use(self.nodes, states)
@@ -128,10 +141,21 @@ def placed_state(
     handle: Node,
     devices: dict[str, Any],
     restarted: frozenset[str],
+    refusals: Mapping[StateKey, str],
 ) -> Any:
-    """Returns what a handle of a client's plan stands for on its device of this host."""
+    """Returns what a handle of a client's plan stands for on its device of this host.
+
+    Args:
+        host, session: Where.
+        handle: The handle.
+        devices: The host's devices by name.
+        restarted: Names of variables that a cell has made anew.
+        refusals: What errors say of variables that were lost.
+    """
     op: Any = handle.op
     state = state_of(session.container(op.container), op, restarted)
+    if refusals and isinstance(state, VariableState):
+        state.refusal = refusals.get(key_of(op), state.refusal)
     has_kinds = any(d.device_type != "CPU" for d in host.devices)
     if has_kinds and isinstance(state, VariableState):
         return PlacedVariable(state, devices[handle.device])

@@ -23,6 +23,7 @@ from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
 from flowscope.cluster.session_tasks import awaited
+from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.status import ClusterStatus
 from flowscope.cluster.tasks import Task, Transport, task_name
 from flowscope.cluster.transport.endpoint import Address, Endpoint, Way
@@ -74,6 +75,7 @@ class Cluster:
         endpoint: This process' end of the connections.
         uid: This client's number; no other has it.
         outcomes: How the update groups of its steps have ended.
+        state_book: What its sessions have on tasks, and what of it was lost.
         handlers: What control messages lead to, by their kinds.
         sessions: The sessions that run on it.
         session_numbers, step_numbers: Count this client's sessions and steps.
@@ -120,6 +122,7 @@ class Cluster:
             name, new_incarnation(), attached.secret, host=attached.listen_at, tls=attached.tls
         )
         self.outcomes = Outcomes(self.endpoint, self.uid)
+        self.state_book = StateBook()
         self.endpoint.on_call = lambda peer, message: answer(self.handlers, peer, message)
         self.endpoint.on_lost = self._connection_lost
         if attached.dial is not None:
@@ -449,6 +452,7 @@ class Cluster:
     def tell_lost(self, task: str, reason: str) -> None:
         """Ends what runs on a task that is lost or hangs, and all that waits for its answers."""
         error, sessions = UnavailableError(reason), list(self.sessions)
+        self.state_book.lose(task, reason)
         self.endpoint.end_waits(task, UnavailableError(f"{task} is lost: {reason}"))
         for tell in [*self.on_lost, *[session.lost for session in sessions]]:
             tell(task, error)

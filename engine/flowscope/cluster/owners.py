@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, MutableSet, Sequence
 from typing import Any, Protocol
 
 from flowscope.cluster.outcomes import Outcomes
+from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClusterWatch
 from flowscope.runtime.containers import Container
@@ -72,6 +73,7 @@ class ClusterOwner(Protocol):
 
     endpoint: Endpoint
     outcomes: Outcomes
+    state_book: StateBook
     uid: int
     handlers: dict[str, Handler]
     #: The numbers of its sessions, and of the steps of all of them.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from flowscope.cluster.transport.endpoint import Address
+from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.ops.host.py_functions import bind_function, called_function
 from flowscope.ops.state.update_groups import BeginUpdate
@@ -92,6 +93,24 @@ def loads(data: bytes) -> Shipment:
     return Shipment(tuple(partitions), all_keys, found, tasks, windows, feeds, restarted)
 
 
+class TaskPart:
+    """What one task runs of a plan.
+
+    Attributes:
+        task: Its name.
+        partitions: Its partitions.
+        takes: The numbers of the feeds that it takes, in the order in which they are sent.
+        gives: The numbers of the fetches that it gives, in the order in which they come.
+    """
+
+    def __init__(self, task: str, partitions: Sequence[Partition]) -> None:
+        self.task = task
+        self.partitions = tuple(partitions)
+        feeds = {v.index for p in partitions for v in p.program.feeds}
+        self.takes = tuple(sorted(feeds))
+        self.gives = tuple([i for p in partitions for i in p.fetched])
+
+
 def keys_of(partitions: Sequence[Partition]) -> tuple[str, ...]:
     """Returns what partitions send and receive by, in an order that depends on nothing else."""
     return tuple(dict.fromkeys(k for p in partitions for k in keys(p.program.nodes)))
@@ -110,10 +129,21 @@ def shared_groups(nodes: Iterable[Node]) -> frozenset[str]:
     return frozenset(n.op.group for n in nodes if isinstance(n.op, BeginUpdate) and n.op.group)
 
 
+def restarted(graph: Graph, nodes: Iterable[Node]) -> frozenset[str]:
+    """Returns the variables, of some nodes' handles, that a notebook cell has made anew."""
+    restarts = graph.observer.restarts
+    handles: list[Any] = [n.op for n in nodes if n.op.is_handle]
+    named = [h for h in handles if hasattr(h, "shared_name")]
+    return frozenset(h.shared_name for h in named if restarts.get(h.shared_name) == h)
+
+
 def stripped(partition: Partition) -> Partition:
     """Returns a partition without what only the client's views ask of its program."""
     program = replace(partition.program, notes=(), same=(), tensors=())
     return replace(partition, program=program)
 
 
-__all__ = ["Peer", "Shipment", "keys_of", "loads", "shared_groups", "stripped", "windows_of"]
+__all__ = [
+    "Peer", "Shipment", "TaskPart", "keys_of", "loads", "restarted", "shared_groups", "stripped",
+    "windows_of",
+]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import psutil
@@ -31,6 +31,7 @@ def status_report(
     held_bytes: int = 0,
     queues: Iterable[QueueState] = (),
     queue_waits: Iterable[tuple[StepId, str, str, float]] = (),
+    gone: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Returns the answer to the control message "status", as plain data.
 
@@ -41,11 +42,13 @@ def status_report(
         held_bytes: Bytes of the values that its variables and queues hold.
         queues: Its queues.
         queue_waits: Which steps wait for queues: the step, its device, the queue, and for how long.
+        gone: The positions of what it was asked about and does not have.
     """
     peers = list(endpoint.counters().values())
     return {
         "memory": psutil.Process().memory_info().rss,
         "held": held_bytes,
+        "gone": list(gone),
         "steps": steps,
         "running": running,
         "transports": sorted({"sockets" if p.is_direct else "dask" for p in peers}),

@@ -18,8 +18,10 @@ from flowscope.cluster.devices import RemoteDevice, task_of
 from flowscope.cluster.global_order import HeldStep, executable, refused
 from flowscope.cluster.links import unknown
 from flowscope.cluster.owners import ClusterOwner
+from flowscope.cluster.plans import restarted
 from flowscope.cluster.session_tasks import is_seen, tasks_of_session
-from flowscope.cluster.step import ClusterFunction, ClusterStep, restarted
+from flowscope.cluster.state_book import key_of
+from flowscope.cluster.step import ClusterFunction, ClusterStep
 from flowscope.cluster.transport.control import Question
 from flowscope.cluster.transport.runs import LateAnswerError
 from flowscope.errors import (
@@ -30,6 +32,8 @@ from flowscope.errors import (
     UnavailableError,
 )
 from flowscope.graph.current_step import current_step
+from flowscope.ops.state.checkpoint_ops import RestoreV2
+from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.back_ends import BackEnd, Executable, Target
 from flowscope.plan.codegen.variants import Variant
@@ -38,6 +42,7 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Program, devices_of
 from flowscope.plan.units import PRIMITIVES
+from flowscope.runtime.calls import Call
 from flowscope.runtime.devices import Device
 from flowscope.runtime.predicates import Predicate
 from flowscope.runtime.waiting import OWN
@@ -49,6 +54,8 @@ if TYPE_CHECKING:
 CLIENT_TASK = "/job:client/replica:0/task:0"
 #: Control messages are answered within that, or the worker is said not to answer.
 CALL_S = 10.0
+#: The collection of all variables that a checkpoint has.
+_VARIABLES = GraphKeys.GLOBAL_VARIABLES
 #: Who only looks waits less.
 LOOK_S = 2.0
 
@@ -201,11 +208,10 @@ class ClusterSession:
         if session is not None:
             planner = session.planner
             with planner.lock:
-                planner.calls.forget(
-                    lambda call: (
-                        isinstance(call.elsewhere, ClusterFunction) and task in call.elsewhere.tasks
-                    )
-                )
+                planner.calls.forget(lambda call: _is_on(call, task) is not None)
+                for function in [_is_on(call, task) for call in planner.stages]:
+                    if function is not None:
+                        function.ship_again()
 
     def tell(self, message: dict[str, Any]) -> None:
         """Sends a message to all tasks that have something of the session."""
@@ -296,10 +302,24 @@ class ClusterSession:
         session = self._session()
         return frozenset() if session is None else restarted(session.graph, nodes)
 
+    def begins_anew(self, plan: Plan) -> bool:
+        """Whether a plan restores a checkpoint, or initialises all global variables."""
+        if any(isinstance(n.op, RestoreV2) for n in plan.program.nodes):
+            return True
+        session = self._session()
+        variables = [] if session is None else session.graph.get_collection(_VARIABLES)
+        found = [getattr(v, "initializer", None) for v in variables]
+        return bool(found) and all(op is not None and op.id in plan.operations for op in found)
+
+    def begin_anew(self) -> None:
+        """Has queues and locks that were lost with their tasks be made anew when they are used."""
+        self.cluster.state_book.begin_anew(self.number)
+
     def close(self) -> None:
         """Ends the session on all tasks."""
         self.cluster.sessions.discard(self)
         self.tell({"kind": "session.close"})
+        self.cluster.state_book.forget(self.number)
         self.used.clear()
 
     def _follow(self, request: str | Predicate) -> None:
@@ -321,6 +341,13 @@ class ClusterSession:
                 self.tell({"kind": "gate", "request": "pause"})
             for step in steps:
                 step.pausing.join()
+
+
+def _is_on(call: Call, task: str) -> ClusterFunction | None:
+    """Returns what runs a call that has partitions on a task; None if it has none there."""
+    function = call.elsewhere
+    is_there = isinstance(function, ClusterFunction) and task in function.tasks
+    return function if is_there else None  # type: ignore[return-value]
 
 
 def _told_of_step(
@@ -363,6 +390,7 @@ class RemoteVariable(RemoteState):
         super().__init__(handle.shared_name, task)
         self._remote = session
         self._container = handle.container
+        self._state = key_of(handle)
         dims = handle.shape
         self._dims = None if dims is None else list(dims)
 
@@ -370,6 +398,12 @@ class RemoteVariable(RemoteState):
     def key(self) -> tuple[str, str]:
         """Its container and name: what its task knows it by."""
         return self._container, self.name
+
+    @property
+    def refusal(self) -> str:
+        """Why its value is gone, as an error says it; "" where it may be there."""
+        book = self._remote.cluster.state_book
+        return book.refusal(self._remote.number, self.task, self._state)
 
     @property
     def is_initialized(self) -> bool:
@@ -399,7 +433,10 @@ class RemoteVariable(RemoteState):
 
     def assign(self, value: Any) -> Any:
         """Sets its value; returns the new one."""
-        self._remote.ask(self.task, {"kind": "variable.assign", **self._facts()}, [value])
+        header = {"kind": "variable.assign", **self._facts()}
+        use = self._remote.cluster.state_book.use(self._remote.number, self.task, [self._state])
+        self._remote.ask(self.task, header, [value])
+        use.arrived({})
         return value
 
     adopt = assign
@@ -433,7 +470,9 @@ class RemoteVariable(RemoteState):
 
     def _facts(self) -> dict[str, Any]:
         self._remote.used.add(self.task)
-        return {"container": self._container, "name": self.name, "dims": self._dims}
+        facts = {"container": self._container, "name": self.name, "dims": self._dims}
+        refusal = self.refusal
+        return {**facts, "refusal": refusal} if refusal else facts
 
     def _told(self) -> Any:
         return self._remote.told_of(self.task, [self.key], CALL_S)[0]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
+from flowscope.graph.summary import counted
+
 #: "ok": it answers. "busy": it does not, and uses its processor: a kernel may hold the interpreter.
 #: "hung": it does not, and does nothing. "lost": its process has ended, or it has left the cluster.
 Health = Literal["ok", "busy", "hung", "lost"]
@@ -31,6 +33,14 @@ class QueueFill:
     #: Operations that wait for space, and those that wait for elements.
     enqueues: int
     dequeues: int
+
+
+@dataclass(frozen=True)
+class LostState:
+    """Something that sessions of this client had on a worker, and that was lost with it."""
+
+    kind: Literal["variable", "queue", "lock"]
+    name: str
 
 
 @dataclass(frozen=True)
@@ -96,14 +106,18 @@ class WorkerStatus:
     transport: str = ""
     #: Whether they are encrypted by TLS: where Dask's are, those of sockets are, too.
     is_encrypted: bool = False
+    #: What it had before it was started again, and has not yet: until it is restored, initialised
+    #: or made anew.
+    lost: tuple[LostState, ...] = ()
 
 
 @dataclass(frozen=True)
 class Finding:
     """One sentence on why steps do not go on."""
 
-    #: "cycle": devices wait for each other in a circle. "waits": nothing is wrong but the length.
-    kind: Literal["cycle", "lost", "hung", "busy", "waits"]
+    #: "cycle": devices wait for each other in a circle. "state": a worker was started again, and
+    #: what it had is gone. "waits": nothing is wrong but the length.
+    kind: Literal["cycle", "lost", "hung", "state", "busy", "waits"]
     text: str
     #: The tasks that it is about, the one to blame first.
     tasks: tuple[str, ...]
@@ -172,6 +186,13 @@ def task_of(device: str) -> str:
     return device.partition("/device:")[0]
 
 
+def lost_text(lost: Sequence[LostState]) -> str:
+    """Returns what was lost as a sentence says it: "2 variables and 1 queue"."""
+    kinds = [k for k in ("variable", "queue", "lock") if any(one.kind == k for one in lost)]
+    found = [counted(sum(one.kind == k for one in lost), k) for k in kinds]
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
 def bytes_text(count: int) -> str:
     """Returns a number of bytes with a unit, in three digits."""
     value = float(count)
@@ -192,6 +213,7 @@ def _cells(worker: WorkerStatus) -> Sequence[str]:
     devices = " ".join(device.rpartition("device:")[2] for device in worker.devices)
     running = f" ({worker.running} run)" if worker.running else ""
     health = worker.health if not worker.reason else f"{worker.health}: {worker.reason}"
+    health += f", {lost_text(worker.lost)} lost" if worker.lost else ""
     transport = worker.transport + (", TLS" if worker.transport and worker.is_encrypted else "")
     return (
         short_task(worker.task), worker.worker, worker.host, str(worker.pid), devices, memory,
@@ -203,10 +225,12 @@ __all__ = [
     "ClusterStatus",
     "Finding",
     "Health",
+    "LostState",
     "QueueFill",
     "WaitStatus",
     "WorkerStatus",
     "bytes_text",
+    "lost_text",
     "short_device",
     "short_task",
     "task_of",

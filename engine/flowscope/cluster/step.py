@@ -20,7 +20,17 @@ from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.joint_step import JointPlan
 from flowscope.cluster.pausing import Pausing
-from flowscope.cluster.plans import Peer, Shipment, keys_of, shared_groups, stripped, windows_of
+from flowscope.cluster.plans import (
+    Peer,
+    Shipment,
+    TaskPart,
+    keys_of,
+    restarted,
+    shared_groups,
+    stripped,
+    windows_of,
+)
+from flowscope.cluster.state_book import Use, keys_of as keys_of_state
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.messages import packed
 from flowscope.cluster.transport.peers import Way
@@ -37,7 +47,6 @@ from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
 from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
@@ -54,24 +63,6 @@ _ENDS_S = 2.0
 _RESTS_S = 1.0
 #: So long tasks are asked what they wait for, before a step that ran out of time is ended.
 _ASK_S = 0.3
-
-
-class _TaskPart:
-    """What one task runs of a plan.
-
-    Attributes:
-        task: Its name.
-        partitions: Its partitions.
-        takes: The numbers of the feeds that it takes, in the order in which they are sent.
-        gives: The numbers of the fetches that it gives, in the order in which they come.
-    """
-
-    def __init__(self, task: str, partitions: Sequence[Partition]) -> None:
-        self.task = task
-        self.partitions = tuple(partitions)
-        feeds = {v.index for p in partitions for v in p.program.feeds}
-        self.takes = tuple(sorted(feeds))
-        self.gives = tuple([i for p in partitions for i in p.fetched])
 
 
 class ClusterFunction:
@@ -108,7 +99,7 @@ class ClusterFunction:
         for one in partitions:
             by_task.setdefault(task_of(one.device) or session.task, []).append(one)
         own = by_task.pop(session.task, [])
-        self._others = [_TaskPart(t, found) for t, found in by_task.items()]
+        self._others = [TaskPart(t, found) for t, found in by_task.items()]
         self.tasks = frozenset(by_task)
         self._keys = keys_of(partitions)
         self._windows = windows_of(partitions)
@@ -188,6 +179,10 @@ class ClusterFunction:
         finally:
             self._shipping.release()
 
+    def ship_again(self) -> None:
+        """Has the plan be sent again before its next step: a task that had it was lost."""
+        self._is_shipped = False
+
     def _send(self) -> None:
         """Sends all parts, and then waits until all of them are code."""
         ways = [self._way(one.task) for one in self._others]
@@ -195,19 +190,23 @@ class ClusterFunction:
             raise error
         self._endpoint.prepare_runs([one.task for one in self._others])
         pending: dict[PendingRun, str] = {}
+        uses: dict[PendingRun, Use] = {}
         try:
             for one in self._others:
-                pending[self._sent(one)] = one.task
+                use = self._use(one)
+                run = self._sent(one, use)
+                pending[run], uses[run] = one.task, use
                 check_owner()
             answers = Answers(pending)
             while pending:
-                run = answers.next()
-                if run is None:
+                done = answers.next()
+                if done is None:
                     continue
-                answer, _ = run.answer()
-                del pending[run]
+                answer, _ = done.answer()
+                del pending[done]
                 if "error" in answer:
                     raise failures.loads(answer["error"], self._plan.program.walk())
+                uses[done].arrived(answer)
                 self.shares_state |= answer.get("shares_values", False)
         except DeadlineExceededError as e:
             late = ", ".join(pending.values())
@@ -223,7 +222,13 @@ class ClusterFunction:
         way, instead = cluster.ways(name)
         return Way(name, way, cluster.task(name).incarnation, instead)
 
-    def _sent(self, one: _TaskPart) -> PendingRun:
+    def _use(self, one: TaskPart) -> Use:
+        """Notes what a task's partitions use there."""
+        keys = keys_of_state(n for p in one.partitions for n in p.program.walk())
+        session = self.session
+        return session.cluster.state_book.use(session.number, one.task, keys)
+
+    def _sent(self, one: TaskPart, use: Use) -> PendingRun:
         session = self.session
         session.used.add(one.task)
         self.incarnations[one.task] = session.cluster.task(one.task).incarnation
@@ -238,6 +243,7 @@ class ClusterFunction:
             self._restarted,
         )
         header = {"kind": "plan.ship", "session": session.number, "plan": self._number}
+        header |= use.header()
         return self._endpoint.start_run(one.task, header, [as_bytes(shipment.dumps())])
 
     def _met_by(self, task: str) -> set[str]:
@@ -317,7 +323,7 @@ class ClusterStep:
 
     def run(
         self,
-        others: Sequence[_TaskPart],
+        others: Sequence[TaskPart],
         parts: Sequence[Any],
         feeds: tuple[Any, ...],
         resources: tuple[Any, ...],
@@ -326,7 +332,7 @@ class ClusterStep:
         split = self._split
         self._session.steps[self._id.number] = self
         self._begin_updates()
-        pending: dict[PendingRun, _TaskPart] = {}
+        pending: dict[PendingRun, TaskPart] = {}
         fetched: dict[int, Any] = {}
         try:
             self._start(others, feeds, pending)
@@ -364,9 +370,9 @@ class ClusterStep:
 
     def _start(
         self,
-        others: Sequence[_TaskPart],
+        others: Sequence[TaskPart],
         feeds: tuple[Any, ...],
-        pending: dict[PendingRun, _TaskPart],
+        pending: dict[PendingRun, TaskPart],
     ) -> None:
         """Sends each task its message."""
         header = {
@@ -496,7 +502,7 @@ class ClusterStep:
         tasks = self._function.agreeing - self._rests.keys() - self._lost
         return not any(map(self._endpoint.is_connected, tasks))
 
-    def _answers(self, pending: dict[PendingRun, _TaskPart], fetched: dict[int, Any]) -> None:
+    def _answers(self, pending: dict[PendingRun, TaskPart], fetched: dict[int, Any]) -> None:
         """Takes the answers of all tasks; ends the step where one has failed."""
         errors: dict[str, BaseException] = {}
         self._take_all(pending, fetched, errors)
@@ -506,7 +512,7 @@ class ClusterStep:
 
     def _take_all(
         self,
-        pending: dict[PendingRun, _TaskPart],
+        pending: dict[PendingRun, TaskPart],
         fetched: dict[int, Any],
         errors: dict[str, BaseException],
     ) -> None:
@@ -530,7 +536,7 @@ class ClusterStep:
     def _wait_for_rest(
         self,
         answers: Answers,
-        pending: dict[PendingRun, _TaskPart],
+        pending: dict[PendingRun, TaskPart],
         fetched: dict[int, Any],
         errors: dict[str, BaseException],
     ) -> None:
@@ -547,14 +553,14 @@ class ClusterStep:
         for run in pending:
             run.abandon()
 
-    def _is_awaited(self, pending: dict[PendingRun, _TaskPart]) -> bool:
+    def _is_awaited(self, pending: dict[PendingRun, TaskPart]) -> bool:
         """Whether one of those that have not answered may do so."""
         return any(one.task not in self._lost for one in pending.values())
 
     def _take(
         self,
         run: PendingRun,
-        one: _TaskPart,
+        one: TaskPart,
         fetched: dict[int, Any],
         errors: dict[str, BaseException],
     ) -> None:
@@ -586,12 +592,4 @@ class ClusterStep:
             self._traces.append(found)
 
 
-def restarted(graph: Graph, nodes: Iterable[Node]) -> frozenset[str]:
-    """Returns the variables, of some nodes' handles, that a notebook cell has made anew."""
-    restarts = graph.observer.restarts
-    handles: list[Any] = [n.op for n in nodes if n.op.is_handle]
-    named = [h for h in handles if hasattr(h, "shared_name")]
-    return frozenset(h.shared_name for h in named if restarts.get(h.shared_name) == h)
-
-
-__all__ = ["ClusterFunction", "ClusterStep", "restarted"]
+__all__ = ["ClusterFunction", "ClusterStep"]

@@ -21,7 +21,9 @@ from typing import Any, Literal, NamedTuple
 from flowscope.cluster.status import (
     Finding,
     Health,
+    LostState,
     WaitStatus,
+    lost_text,
     short_device,
     short_task,
     task_of,
@@ -38,7 +40,7 @@ MOST = 4
 IN_FLIGHT_S = 0.05
 
 _SAID: dict[str, str] = {"lost": "is lost", "hung": "hangs", "busy": "does not answer"}
-_GRAVITY = ("cycle", "lost", "hung", "busy", "waits")
+_GRAVITY = ("cycle", "lost", "hung", "state", "busy", "waits")
 
 
 def wait_of(client: str, step: int, pending: Any) -> WaitStatus:
@@ -84,6 +86,22 @@ def findings(
     for node, direct in graph.roots().items():
         if task_of(node[2]) not in unwell and max(w.seconds for w in direct) >= long_s:
             found.append(_late_found(node, direct, graph))
+    return by_gravity(found)
+
+
+def state_found(task: str, lost: Sequence[LostState]) -> Finding:
+    """Returns that a task has lost what sessions had there, and what to do."""
+    names = ", ".join(one.name for one in lost[:MOST])
+    more = f" and {len(lost) - MOST} more" if len(lost) > MOST else ""
+    text = (
+        f"{short_task(task)} was started again and has lost {lost_text(lost)} ({names}{more}): "
+        "restore a checkpoint, run their initializers, or make a new session"
+    )
+    return Finding("state", text, (task,))
+
+
+def by_gravity(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Returns findings, the gravest first."""
     return tuple(sorted(found, key=lambda f: _GRAVITY.index(f.kind)))
 
 

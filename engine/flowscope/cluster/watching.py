@@ -12,12 +12,20 @@ from typing import Any, Protocol
 from flowscope.cluster.clocks import ClockOffset, ClockSample
 from flowscope.cluster.links import Links
 from flowscope.cluster.reports import clock
-from flowscope.cluster.status import ClusterStatus, Health, QueueFill, WaitStatus, WorkerStatus
+from flowscope.cluster.state_book import StateBook
+from flowscope.cluster.status import (
+    ClusterStatus,
+    Health,
+    LostState,
+    QueueFill,
+    WaitStatus,
+    WorkerStatus,
+)
 from flowscope.cluster.transport.control import Question
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.peers import Address
 from flowscope.cluster.transport.runs import LateAnswerError
-from flowscope.cluster.waits import findings, joined, wait_of
+from flowscope.cluster.waits import by_gravity, findings, joined, state_found, wait_of
 from flowscope.errors import InternalError, UnavailableError
 from flowscope.graph.lazy import frozen
 from flowscope.runtime.rendezvous import Pending
@@ -96,6 +104,7 @@ class Watched(Protocol):
 
     endpoint: Endpoint
     target: str
+    state_book: StateBook
 
     @property
     def tasks(self) -> Sequence[WatchedTask]:
@@ -131,6 +140,7 @@ class _Known:
         samples: How often it was measured.
         measured: When that was done last.
         report: What it said last.
+        lost: What it had in earlier lives, and has not.
         answered: When that was; None before.
     """
 
@@ -139,6 +149,7 @@ class _Known:
         self.samples = 0
         self.measured = 0.0
         self.report: Mapping[str, Any] = {}
+        self.lost: tuple[LostState, ...] = ()
         self.answered: float | None = None
 
 
@@ -180,6 +191,7 @@ class ClusterWatch:
         said = [own.report, *[k.report for k, fresh in zip(known, is_fresh, strict=True) if fresh]]
         waits = joined([wait for report in said for wait in waits_in(report)])
         workers = [self._worker(*pair, health) for pair in zip(tasks, known, strict=True)]
+        without = [state_found(w.task, w.lost) for w in workers if w.lost]
         workers += self._gone(workers, lost)
         return ClusterStatus(
             target=cluster.target,
@@ -187,7 +199,7 @@ class ClusterWatch:
             dashboard=cluster.dashboard_link,
             workers=(_client(own), *sorted(workers, key=lambda worker: _natural(worker.task))),
             waits=waits,
-            findings=findings(waits, health | lost),
+            findings=by_gravity([*findings(waits, health | lost), *without]),
         )
 
     def clock_of(self, task: str) -> tuple[float, float]:
@@ -235,9 +247,12 @@ class ClusterWatch:
         """Asks workers, all at the same time; returns which of them have answered."""
         until = time.monotonic() + timeout_s
         asked: list[tuple[str, _Known, Question]] = []
+        in_question = {}
         for task, one in zip(tasks, known, strict=True):
             with suppress(UnavailableError):  # why it does not answer, health says
-                question = self._cluster.endpoint.ask(task.name, {"kind": "status"})
+                had = in_question[task.name] = self._cluster.state_book.in_question(task.name)
+                message = {"kind": "status", **({"had": had} if had else {})}
+                question = self._cluster.endpoint.ask(task.name, message)
                 asked.append((task.name, one, question))
         # Most have answered when the last has been asked: then their clocks are measured.
         is_fresh = set()
@@ -245,6 +260,9 @@ class ClusterWatch:
             with suppress(*_NO_ANSWER):
                 one.report = question.result(until, None)
                 one.answered = self._heard[name] = clock()
+                self._cluster.state_book.look(name, in_question[name], one.report.get("gone", ()))
+                lost = dict.fromkeys(in_question[name][i][1] for i in one.report.get("gone", ()))
+                one.lost = tuple([LostState(key.kind, key.name) for key in lost])
                 is_fresh.add(name)
         living = {name: one for name, one, _ in asked if name in is_fresh}
         self._measure(living, time.monotonic() + timeout_s, None)
@@ -290,6 +308,7 @@ class ClusterWatch:
             clock_error_s=measured and measured[1],
             round_trip_s=2 * link.latency_s if link else known.clock.quickest_s,
             bytes_per_s=link.bytes_per_s if link else None,
+            lost=known.lost,
             **_reported(known.report),
         )
 

@@ -8,6 +8,7 @@ from typing import Literal
 from flowscope.cluster.status import (
     ClusterStatus,
     Finding,
+    LostState,
     QueueFill,
     WaitStatus,
     WorkerStatus,
@@ -38,5 +39,6 @@ class Cluster:
 
 
 __all__ = [
-    "AskCluster", "Cluster", "ClusterStatus", "Finding", "QueueFill", "WaitStatus", "WorkerStatus",
+    "AskCluster", "Cluster", "ClusterStatus", "Finding", "LostState", "QueueFill", "WaitStatus",
+    "WorkerStatus",
 ]  # fmt: skip

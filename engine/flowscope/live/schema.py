@@ -22,6 +22,7 @@ from flowscope.live.cluster_schema import (
     Cluster as Cluster,
     ClusterStatus as ClusterStatus,
     Finding as Finding,
+    LostState as LostState,
     QueueFill as QueueFill,
     WaitStatus as WaitStatus,
     WorkerStatus as WorkerStatus,

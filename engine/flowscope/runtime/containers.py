@@ -95,6 +95,10 @@ class Container:
             old.clear()
         return fresh
 
+    def has(self, kind: type, name: str) -> bool:
+        """Whether there is a queue or a lock of a kind and name."""
+        return (kind, name) in self._others
+
     def others(self) -> list[Any]:
         """Returns the queues and locks."""
         with self._lock:

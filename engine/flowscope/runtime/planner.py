@@ -396,11 +396,18 @@ class Planner:
         """Has a call ask at its breakpoints, with something around it."""
         on = call.on_device
         call.wrap = on if around is None else partial(_within, around, call.plan, on)
+        if self._remote is not None and self._remote.begins_anew(call.plan):
+            call.wrap = partial(_beginning_anew, self._remote.begin_anew, call.wrap)
         function, by_op = _tested(call.plan, call.tests)
         apart = call.elsewhere or call.split
         if apart is not None and not any(call.tests.names):
             function = apart  # with breakpoints one thread runs the step
         call.function, call.by_op = call.wrap(function), call.wrap(by_op)
+
+    @property
+    def stages(self) -> list[Call]:
+        """The calls of the stages of partial runs, as far as somebody has them."""
+        return list(self._stages)
 
     def arm(self) -> None:
         """Has the functions of all calls ask at the breakpoints that there are now."""
@@ -495,6 +502,20 @@ def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | N
 def _within(around: Around, plan: Plan, on: Callable[..., Any], function: Function) -> Function:
     """Returns what runs a function of a plan on its device, with something around it."""
     return around(plan, on(function))
+
+
+def _beginning_anew(
+    note: Callable[[], None], wrap: Callable[..., Any], function: Function
+) -> Function:
+    """Returns what runs a plan that restores or initialises a session, and notes that it has."""
+    wrapped = wrap(function)
+
+    def run(*arguments: Any) -> tuple[Any, ...]:
+        values: tuple[Any, ...] = wrapped(*arguments)
+        note()
+        return values
+
+    return run
 
 
 def _tested(plan: Plan, tests: BreakTests) -> tuple[Function, Function]:

@@ -135,6 +135,12 @@ class Remote(Protocol):
         not for long.
         """
 
+    def begins_anew(self, plan: Plan) -> bool:
+        """Whether a plan restores a checkpoint, or initialises all global variables."""
+
+    def begin_anew(self) -> None:
+        """Has queues and locks that were lost with their tasks be made anew when they are used."""
+
     def close(self) -> None:
         """Ends the session on all tasks."""
 

@@ -25,6 +25,10 @@ export interface WorkerRow {
   readonly devices: readonly { readonly name: string; readonly short: string }[];
   readonly health: WorkerStatus["health"];
   readonly reason: string;
+  /** "2 variables and 1 queue": what it had before it was started again, and has not yet; "" for nothing. */
+  readonly lost: string;
+  /** The names of these. */
+  readonly lostNames: string;
   /** Null where Dask sets no limit. */
   readonly fill: Fill | null;
   readonly memory: string;
@@ -121,6 +125,8 @@ export function workerRows({ workers, waits }: ClusterStatus): WorkerRow[] {
       devices: worker.devices.map((name) => ({ name, short: name.slice(name.lastIndexOf("/device:") + "/device:".length) })),
       health: worker.health,
       reason: worker.reason,
+      lost: lostText(worker),
+      lostNames: worker.lost.map(({ kind, name }) => `${kind} ${name}`).join(", "),
       fill: fillOf(worker),
       memory: memoryText(worker),
       held: bytesText(worker.held_bytes),
@@ -146,6 +152,7 @@ function titleOf(row: Omit<WorkerRow, "title">): string {
     [row.host, row.process],
     [row.memory === "" ? "" : `memory ${row.memory}`],
     [row.devices.length === 0 ? "" : `devices ${row.devices.map(({ short }) => short).join(" ")}`],
+    [row.lost === "" ? "" : `lost ${row.lost}: ${row.lostNames}`],
     [`steps ${row.steps}`, row.running],
     [`holds ${row.held}`, ...row.queues],
     [row.sent, row.received],
@@ -154,6 +161,13 @@ function titleOf(row: Omit<WorkerRow, "title">): string {
     [row.transport],
   ];
   return lines.map((parts) => parts.filter((part) => part !== "").join(", ")).filter((text) => text !== "").join("\n");
+}
+
+/** "2 variables, 1 queue and 1 lock"; "" for nothing. */
+export function lostText({ lost }: WorkerStatus): string {
+  const counts = (["variable", "queue", "lock"] as const).map((kind) => [kind, lost.filter((one) => one.kind === kind).length] as const);
+  const parts = counts.filter(([, count]) => count > 0).map(([kind, count]) => plural(count, kind));
+  return [parts.slice(0, -1).join(", "), ...parts.slice(-1)].filter((part) => part !== "").join(" and ");
 }
 
 function fillOf({ memory_bytes: used, memory_limit: limit }: WorkerStatus): Fill | null {
@@ -205,11 +219,14 @@ export function waitRow(wait: WaitStatus): WaitRow {
   return { text, op: what.replace(/:\d+$/, ""), since };
 }
 
-/** "4 workers: 3 ok, 1 hung". */
+/** "4 workers: 2 ok, 1 hung, 1 without its state". */
 export function summaryText({ workers }: ClusterStatus): string {
   const others = workers.filter(({ task }) => !task.startsWith("/job:client"));
   const counts = new Map<string, number>();
-  for (const { health } of others) counts.set(health, (counts.get(health) ?? 0) + 1);
+  for (const { health, lost } of others) {
+    const state = health === "ok" && lost.length > 0 ? "without its state" : health;
+    counts.set(state, (counts.get(state) ?? 0) + 1);
+  }
   const parts = [...counts].map(([health, count]) => `${count} ${health}`);
   return `${plural(others.length, "worker")}${counts.size > 1 || !counts.has("ok") ? `: ${parts.join(", ")}` : ""}`;
 }

@@ -126,12 +126,13 @@ class ClusterPanel {
 /** A cell per head. Where there is no room for a table a cell is a line, which says its head before it. */
 function rowElement(row: WorkerRow): HTMLElement {
   const reason = row.reason === "" ? [] : [make("div", { class: "fs-reason" }, `${row.health}: ${row.reason}`)];
+  const lost = row.lost === "" ? [] : [make("div", { class: "fs-reason fs-lost-state", title: `${row.lostNames}: restore a checkpoint, or initialise` }, `lost: ${row.lost}`)];
   const transport = row.transport === "" ? [] : [make("small", { class: "fs-transport", title: row.transportTitle }, row.transport)];
   const more = row.waits.slice(WAITS);
   const others = more.length === 0 ? [] : [make("small", { title: more.map(({ text, since }) => `${text} ${since}`).join("\n") }, `and ${more.length} more`)];
   const cells: (readonly (Node | string)[])[] = [
     [healthDot(row), nameElement(row.name), ...small(row.dask), ...transport],
-    [...reason, ...row.waits.slice(0, WAITS).map(waitElement), ...others],
+    [...reason, ...lost, ...row.waits.slice(0, WAITS).map(waitElement), ...others],
     [memoryBar(row), ...small(row.memory)],
     row.devices.map(({ name, short }) => make("button", { type: "button", class: "fs-link", "data-device": name, "data-key": `device ${name}`, title: `Show what stands on ${name} alone`, ...OWN_KEYS }, short)),
     [line(row.steps), ...small(row.running)],
@@ -143,7 +144,7 @@ function rowElement(row: WorkerRow): HTMLElement {
   const elements = cells.map((cell, i) => make("td", { "data-head": HEADS[i]?.[0] ?? "" }, ...cell));
   elements[0]?.setAttribute("title", row.title);
   elements[1]?.classList.add("fs-waits");
-  return make("tr", { "data-key": row.task, "data-task": row.task, "data-health": row.health }, ...elements);
+  return make("tr", { "data-key": row.task, "data-task": row.task, "data-health": row.health, "data-state": row.lost === "" ? "there" : "lost" }, ...elements);
 }
 
 /** Of a long name the number stays in sight. */
@@ -160,8 +161,9 @@ function line(text: string): HTMLElement {
   return make("div", { class: "fs-line", title: text }, text);
 }
 
-function healthDot({ health, name }: WorkerRow): HTMLElement {
-  return make("span", { class: "fs-health", role: "img", "aria-label": `${name}: ${health}`, title: health });
+function healthDot({ health, name, lost }: WorkerRow): HTMLElement {
+  const said = lost === "" ? health : `${health}, ${lost} lost`;
+  return make("span", { class: "fs-health", role: "img", "aria-label": `${name}: ${said}`, title: said });
 }
 
 /** Without a limit nothing can be full. */

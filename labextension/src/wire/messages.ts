@@ -28,6 +28,12 @@ export interface QueueFill {
   readonly dequeues: number;
 }
 
+/** Something that sessions of this client had on a worker, and that was lost with it. */
+export interface LostState {
+  readonly kind: "variable" | "queue" | "lock";
+  readonly name: string;
+}
+
 /** A device waits for another one, or for a queue, within a step. */
 export interface WaitStatus {
   readonly client: string;
@@ -64,11 +70,12 @@ export interface WorkerStatus {
   readonly queues: readonly QueueFill[];
   readonly transport: string;
   readonly is_encrypted: boolean;
+  readonly lost: readonly LostState[];
 }
 
 /** One sentence on why steps do not go on. */
 export interface Finding {
-  readonly kind: "cycle" | "lost" | "hung" | "busy" | "waits";
+  readonly kind: "cycle" | "lost" | "hung" | "state" | "busy" | "waits";
   readonly text: string;
   readonly tasks: readonly string[];
 }
