@@ -19,6 +19,7 @@ from flowscope import (
     nest as nest,
     nn as nn,
     quantization as quantization,
+    queue as queue,
     random as random,
     raw_ops as raw_ops,
     sets as sets,
@@ -733,7 +734,10 @@ from flowscope.ops.state.partitioned_variable import (
 )
 from flowscope.ops.state.queues import (
     FIFOQueue as FIFOQueue,
+    PaddingFIFOQueue as PaddingFIFOQueue,
+    PriorityQueue as PriorityQueue,
     QueueBase as QueueBase,
+    RandomShuffleQueue as RandomShuffleQueue,
 )
 from flowscope.ops.state.scatters import (
     batch_scatter_update as batch_scatter_update,
@@ -906,11 +910,14 @@ __all__ = [
     "OpError",
     "Operation",
     "OptimizerOptions",
+    "PaddingFIFOQueue",
     "PartitionedVariable",
     "Print",
+    "PriorityQueue",
     "QUANTIZED_DTYPES",
     "QueueBase",
     "RandomNormal",
+    "RandomShuffleQueue",
     "RandomUniform",
     "RegisterGradient",
     "RewriterConfig",
@@ -1266,6 +1273,7 @@ __all__ = [
     "quantize",
     "quantize_v2",
     "quantized_concat",
+    "queue",
     "quint16",
     "quint16_ref",
     "quint8",

@@ -39,9 +39,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("readers", "read files in Python, and feed arrays or fill an fs.FIFOQueue",
      "ReaderBase FixedLengthRecordReader IdentityReader LMDBReader TFRecordReader TextLineReader "
      "WholeFileReader"),
-    ("other queues", "shuffle, pad or sort before fs.FIFOQueue.enqueue",
-     "RandomShuffleQueue PaddingFIFOQueue PriorityQueue queue io.RandomShuffleQueue "
-     "io.PaddingFIFOQueue io.PriorityQueue io.QueueBase"),
     ("threads that fill queues", "fill an fs.FIFOQueue from a threading.Thread that runs its "
      "enqueue operation",
      "train.batch train.batch_join "

@@ -21,7 +21,7 @@ from flowscope.graph import providers
 #: Parts of the package: `fs.nn`.
 PARTS = """
     bitwise cluster debugging dtypes errors experimental graph_util initializers io layers linalg
-    losses manip math metrics nest nn quantization random raw_ops sets signal sparse spectral
+    losses manip math metrics nest nn quantization queue random raw_ops sets signal sparse spectral
     strings summary test tracing train
 """.split()  # noqa: SIM905
 
@@ -277,6 +277,9 @@ LAZY_PARTS = {
             "stateless_binomial stateless_categorical stateless_gamma stateless_multinomial "
             "stateless_normal stateless_poisson stateless_truncated_normal stateless_uniform"
         ),
+    },
+    "queue": {
+        "flowscope.ops.state.queues": "*",
     },
     "sets": {
         "flowscope.ops.sparse.sets": (

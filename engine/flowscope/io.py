@@ -7,6 +7,12 @@ from flowscope.graph.serialization.files import (
     read_graph as read_graph,
     write_graph as write_graph,
 )
+from flowscope.ops.state.queues import (
+    PaddingFIFOQueue as PaddingFIFOQueue,
+    PriorityQueue as PriorityQueue,
+    QueueBase as QueueBase,
+    RandomShuffleQueue as RandomShuffleQueue,
+)
 from flowscope.ops.strings.elementwise import (
     decode_base64 as decode_base64,
     encode_base64 as encode_base64,

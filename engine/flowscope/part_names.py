@@ -219,6 +219,11 @@ PART_NAMES = {
             "stateless_normal stateless_poisson stateless_truncated_normal stateless_uniform"
         ),
     },
+    "queue": {
+        "flowscope.ops.state.queues": (
+            "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"
+        ),
+    },
     "sets": {
         "flowscope.ops.sparse.sets": (
             "set_difference=difference set_difference set_intersection=intersection set_intersection "

@@ -6,8 +6,8 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 #: Parts of the package: `fs.nn`.
 PARTS = (
     "bitwise cluster debugging dtypes errors experimental graph_util initializers io layers "
-    "linalg losses manip math metrics nest nn quantization random raw_ops sets signal sparse "
-    "spectral strings summary test tracing train"
+    "linalg losses manip math metrics nest nn quantization queue random raw_ops sets signal "
+    "sparse spectral strings summary test tracing train"
 )
 #: What modules show.
 NAMES = {
@@ -240,7 +240,9 @@ NAMES = {
         "PartitionedVariable fixed_size_partitioner min_max_variable_partitioner "
         "variable_axis_size_partitioner"
     ),
-    "flowscope.ops.state.queues": "FIFOQueue QueueBase",
+    "flowscope.ops.state.queues": (
+        "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"
+    ),
     "flowscope.ops.state.scatters": (
         "batch_scatter_update scatter_add scatter_div scatter_max scatter_min scatter_mul "
         "scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub scatter_update"
@@ -472,8 +474,9 @@ OP_TYPES = {
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
     "flowscope.ops.state.locks": "MutexAcquire MutexHandle MutexRelease",
     "flowscope.ops.state.queue_ops": (
-        "Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle QueueClose "
-        "QueueIsClosed QueueSize"
+        "Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle "
+        "PaddingFIFOQueueHandle PriorityQueueHandle QueueClose QueueIsClosed QueueSize "
+        "RandomShuffleQueueHandle"
     ),
     "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "

@@ -57,6 +57,10 @@ from flowscope.control.raw_arrays import (
 from flowscope.ops.state.raw_queues import (
     FIFOQueue as FIFOQueue,
     FIFOQueueV2 as FIFOQueueV2,
+    PaddingFIFOQueue as PaddingFIFOQueue,
+    PaddingFIFOQueueV2 as PaddingFIFOQueueV2,
+    PriorityQueue as PriorityQueue,
+    PriorityQueueV2 as PriorityQueueV2,
     QueueClose as QueueClose,
     QueueCloseV2 as QueueCloseV2,
     QueueDequeue as QueueDequeue,
@@ -73,6 +77,8 @@ from flowscope.ops.state.raw_queues import (
     QueueIsClosedV2 as QueueIsClosedV2,
     QueueSize as QueueSize,
     QueueSizeV2 as QueueSizeV2,
+    RandomShuffleQueue as RandomShuffleQueue,
+    RandomShuffleQueueV2 as RandomShuffleQueueV2,
 )
 from flowscope.ops.state.raw_training import RULES as _RULES
 from flowscope.ops.state.raw_variables import (

@@ -13,7 +13,7 @@ from flowscope.cluster.state_book import StateKey, check_there, key_of
 from flowscope.cluster.transport.channel import KeyTable
 from flowscope.errors import InternalError
 from flowscope.ops.state.locks import MutexHandle
-from flowscope.ops.state.queue_ops import FIFOQueueHandle
+from flowscope.ops.state.queue_ops import QueueHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.apart import Part, compile_apart, takes_turns
 from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
@@ -30,7 +30,8 @@ from flowscope.runtime.driver import Driver
 from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.part_trace import PartPlan, PartRecorder
 from flowscope.runtime.planner import queue_use
-from flowscope.runtime.queue_state import QueueState, bounded, check_same
+from flowscope.runtime.queue_kinds import queue_of
+from flowscope.runtime.queue_state import check_same
 from flowscope.runtime.random_generators import generator
 from flowscope.runtime.resources import VariableState
 
@@ -176,10 +177,8 @@ def state_of(container: Container, handle: Any, restarted: frozenset[str] = froz
                 dtype = handle.dtype.np_dtype
                 return container.restarted(handle.shared_name, handle.shape, dtype)
             return container.variable(handle.shared_name, handle.shape)
-        case FIFOQueueHandle():
-            capacity = bounded(handle.capacity)
-            fresh = QueueState(handle.shared_name, capacity, handle.dtypes, handle.shapes)
-            return container.other(fresh, check_same)
+        case QueueHandle():
+            return container.other(queue_of(handle), check_same)
         case MutexHandle():
             return container.other(MutexState(handle.shared_name), lambda found, fresh: None)
     raise InternalError(f"nothing is known of the state behind {handle!r}")

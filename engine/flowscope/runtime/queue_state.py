@@ -23,9 +23,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import (
     CancelledError,
@@ -75,7 +75,7 @@ class _Dequeue:
 
 
 class QueueState:
-    """A first-in, first-out queue.
+    """A first-in, first-out queue; `flowscope.runtime.queue_kinds` has the other kinds.
 
     Attributes:
         name: The queue's name in its container.
@@ -84,6 +84,8 @@ class QueueState:
     """
 
     kind = "FIFOQueue"
+    #: What has to be the same where two handles name one queue.
+    identity: ClassVar[tuple[str, ...]] = ("kind", "capacity", "dtypes", "shapes")
 
     __slots__ = (
         "_dequeues",
@@ -110,7 +112,7 @@ class QueueState:
         self.dtypes = dtypes
         self.shapes = shapes
         self._lock = threading.Lock()
-        self._elements: deque[Element] = deque()
+        self._elements: Any = deque()
         # Who waits, first come first: by themselves, for one in the middle can leave.
         self._enqueues: OrderedDict[_Enqueue, None] = OrderedDict()
         self._dequeues: OrderedDict[_Dequeue, None] = OrderedDict()
@@ -130,7 +132,7 @@ class QueueState:
     def nbytes(self) -> int:
         """Bytes of its elements."""
         with self._lock:
-            return sum(getattr(part, "nbytes", 0) for e in self._elements for part in e)
+            return sum(getattr(part, "nbytes", 0) for e in self._contents() for part in e)
 
     @property
     def is_closed(self) -> bool:
@@ -175,7 +177,7 @@ class QueueState:
         with self._lock:
             if not self.has_room(len(elements)):
                 return False
-            self._elements.extend(elements)
+            self._add(elements)
             _note_put(self, current_step(), elements)
         if self._failures:
             self._failures.pop(get_ident(), None)
@@ -190,10 +192,9 @@ class QueueState:
     def take(self, count: int) -> list[Element] | None:
         """Takes elements out if nobody waits and there are as many; returns None if not."""
         with self._lock:
-            if self._enqueues or self._dequeues or len(self._elements) < count:
+            if self._enqueues or self._dequeues or self._ready() < count:
                 return None
-            popleft = self._elements.popleft
-            taken = [popleft()] if count == 1 else [popleft() for _ in range(count)]
+            taken = self._pull(count)
             _note_taken(self, current_step(), taken)
         return taken
 
@@ -243,17 +244,17 @@ class QueueState:
             mine = {id(e) for elements in put for e in elements}
             before = len(self._elements)
             if mine:
-                self._elements = deque([e for e in self._elements if id(e) not in mine])
+                self._remove(mine)
             is_whole = before - len(self._elements) == len(mine)
             done = self._pump()
         _call(done)
         return is_whole
 
     def give_back(self, taken: Sequence[Sequence[Element]]) -> None:
-        """Puts what a step has taken back to the front, in the order that it had."""
+        """Puts back what a step has taken: it comes out first, in the order that it had."""
         with self._lock:
             for elements in reversed(taken):
-                self._elements.extendleft(reversed(elements))
+                self._restore(elements)
             done = self._pump()
         _call(done)
 
@@ -301,6 +302,33 @@ class QueueState:
         gone = f'{self.kind} "{self.name}" was dropped with its container'
         _call([(w.finish, CancelledError(gone)) for w in waits])
 
+    # -- its buffer, which other kinds have in another order; with the lock held -------------------
+
+    def _contents(self) -> Iterable[Element]:
+        """All elements."""
+        return list(self._elements)
+
+    def _ready(self) -> int:
+        """How many elements may be taken out."""
+        return len(self._elements)
+
+    def _add(self, elements: Sequence[Element]) -> None:
+        """Puts elements in."""
+        self._elements.extend(elements)
+
+    def _pull(self, count: int) -> list[Element]:
+        """Takes the next elements out; so many are ready."""
+        popleft = self._elements.popleft
+        return [popleft()] if count == 1 else [popleft() for _ in range(count)]
+
+    def _restore(self, elements: Sequence[Element]) -> None:
+        """Puts elements back that were pulled in this order."""
+        self._elements.extendleft(reversed(elements))
+
+    def _remove(self, identities: Set[int]) -> None:
+        """Takes the elements with these `id`s out."""
+        self._elements = deque([e for e in self._elements if id(e) not in identities])
+
     # -- how it moves; with the lock held -------------------------------------------------------
 
     def _pump(self) -> list[tuple[Finish, Any]]:
@@ -324,7 +352,7 @@ class QueueState:
                 moving = wait.elements
             else:
                 moving = wait.elements[wait.next : wait.next + space]
-            self._elements.extend(moving)
+            self._add(moving)
             _note_put(self, wait.step, moving)
             moved = True
             wait.next += min(left, space)
@@ -338,8 +366,8 @@ class QueueState:
         moved = False
         while self._dequeues:
             wait = next(iter(self._dequeues))
-            moves = min(wait.count - len(wait.taken), len(self._elements))
-            wait.taken += [self._elements.popleft() for _ in range(moves)]
+            moves = min(wait.count - len(wait.taken), self._ready())
+            wait.taken += self._pull(moves)
             moved = moved or moves > 0
             if len(wait.taken) == wait.count:
                 done.append((wait.finish, wait.taken))
@@ -356,7 +384,7 @@ class QueueState:
         if wait.up_to and wait.taken:
             _note_taken(self, wait.step, wait.taken)
             return wait.taken
-        self._elements.extendleft(reversed(wait.taken))
+        self._restore(wait.taken)
         size = len(self._elements)
         failure = self.failure
         if failure is not None:
@@ -372,7 +400,7 @@ class QueueState:
                 return
             del waits[wait]
             if isinstance(wait, _Dequeue):
-                self._elements.extendleft(reversed(wait.taken))
+                self._restore(wait.taken)
             done = self._pump()
         _call(done)
 
@@ -410,8 +438,8 @@ def _note_taken(queue: QueueState, step: Step | None, elements: Sequence[Element
 
 def check_same(found: QueueState, wanted: QueueState) -> None:
     """Raises InvalidArgumentError if a queue of this name is there and is another one."""
-    for what in ("kind", "capacity", "dtypes", "shapes"):
-        has, asked = getattr(found, what), getattr(wanted, what)
+    for what in wanted.identity:
+        has, asked = getattr(found, what, None), getattr(wanted, what)
         if has != asked:
             raise InvalidArgumentError(
                 f'the container has a queue "{found.name}" with {what} {_shown(has)}, expected '

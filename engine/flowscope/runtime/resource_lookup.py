@@ -7,11 +7,12 @@ from typing import Any
 from flowscope.errors import InternalError, InvalidArgumentError
 from flowscope.graph.graph import Graph
 from flowscope.ops.state.locks import MutexHandle
-from flowscope.ops.state.queue_ops import FIFOQueueHandle
+from flowscope.ops.state.queue_ops import QueueHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.runtime.containers import Container
 from flowscope.runtime.mutex_state import MutexState
-from flowscope.runtime.queue_state import QueueState, bounded, check_same
+from flowscope.runtime.queue_kinds import queue_of
+from flowscope.runtime.queue_state import QueueState, check_same
 from flowscope.runtime.reruns import variable_state
 
 
@@ -29,16 +30,15 @@ def state_of(graph: Graph, container: Container, handle: Any) -> Any:
     match handle:
         case VarHandleOp():
             return variable_state(graph, container, handle)
-        case FIFOQueueHandle():
+        case QueueHandle():
             return _queue(graph, container, handle)
         case MutexHandle():
             return container.other(MutexState(handle.shared_name), lambda found, fresh: None)
     raise InternalError(f"nothing is known of the state behind {handle!r}")
 
 
-def _queue(graph: Graph, container: Container, handle: FIFOQueueHandle) -> QueueState:
-    name = handle.shared_name
-    fresh = QueueState(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
+def _queue(graph: Graph, container: Container, handle: QueueHandle) -> QueueState:
+    fresh = queue_of(handle)
     try:
         return container.other(fresh, check_same)
     except InvalidArgumentError:
@@ -47,13 +47,13 @@ def _queue(graph: Graph, container: Container, handle: FIFOQueueHandle) -> Queue
         return container.renewed(fresh)
 
 
-def _was_rerun(graph: Graph, handle: FIFOQueueHandle) -> bool:
+def _was_rerun(graph: Graph, handle: QueueHandle) -> bool:
     """Whether a re-run of a notebook cell has made the queue another one, with all its handles."""
     if handle.container or not graph.observer.has_rerun:
         return False
     handles = [op.definition for op in graph.get_operations() if op.definition.is_handle]
     named = [h for h in handles if getattr(h, "shared_name", None) == handle.shared_name]
-    return all(h == handle for h in named if isinstance(h, FIFOQueueHandle))
+    return all(h == handle for h in named if isinstance(h, QueueHandle))
 
 
 __all__ = ["state_of"]

@@ -17,7 +17,7 @@ from flowscope.graph import dtypes
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.shapes import Dims, compatible, is_known, text
 
 #: Called once with the op's outputs, or with what went wrong.
 Finish = Callable[[Any], None]
@@ -25,9 +25,24 @@ Finish = Callable[[Any], None]
 Shapes = tuple[Dims, ...] | None
 
 
+class QueueHandle(Op, abstract=True, is_stateful=True, is_handle=True):
+    """Base of the handles of queues, which live in a container."""
+
+    capacity: int
+    #: Of the components of an element, a priority included.
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    container: str
+    shared_name: str
+
+    def infer(self) -> Spec:
+        """A resource."""
+        return Spec(dtypes.resource, ())
+
+
 @frozen
-class FIFOQueueHandle(Op, is_stateful=True, is_handle=True):
-    """The handle of a first-in, first-out queue, which lives in a container."""
+class FIFOQueueHandle(QueueHandle, is_stateful=True, is_handle=True):
+    """The handle of a first-in, first-out queue."""
 
     capacity: int
     dtypes: tuple[DType, ...]
@@ -35,8 +50,43 @@ class FIFOQueueHandle(Op, is_stateful=True, is_handle=True):
     container: str
     shared_name: str
 
-    def infer(self) -> Spec:
-        return Spec(dtypes.resource, ())
+
+@frozen
+class PaddingFIFOQueueHandle(QueueHandle, is_stateful=True, is_handle=True):
+    """The handle of a first-in, first-out queue that fills elements up to one shape."""
+
+    capacity: int
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    container: str
+    shared_name: str
+
+
+@frozen
+class RandomShuffleQueueHandle(QueueHandle, is_stateful=True, is_handle=True):
+    """The handle of a queue whose elements come out in random order.
+
+    Attributes: `seed` is (graph seed, op seed); None: another order each time.
+    """
+
+    capacity: int
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    container: str
+    shared_name: str
+    min_after_dequeue: int = 0
+    seed: tuple[int, int] | None = None
+
+
+@frozen
+class PriorityQueueHandle(QueueHandle, is_stateful=True, is_handle=True):
+    """The handle of a queue whose elements come out by their first component, the least first."""
+
+    capacity: int
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    container: str
+    shared_name: str
 
 
 class _QueueOp(Op, abstract=True, is_stateful=True, is_differentiable=False, devices=("CPU",)):
@@ -157,7 +207,7 @@ class _Dequeues(_Blocking, abstract=True):
 
 @frozen
 class Dequeue(_Dequeues):
-    """Takes the oldest element out of a queue, waiting for one.
+    """Takes the next element out of a queue, waiting for one.
 
     Shapes: handle [] -> one value per component
     Raises: OutOfRangeError if the queue is closed and empty, or what its producer failed with.
@@ -229,7 +279,7 @@ class _DequeuesMany(_Dequeues, abstract=True):
 
 @frozen
 class DequeueMany(_DequeuesMany):
-    """Takes the n oldest elements out of a queue, stacked, waiting until there are as many.
+    """Takes the n next elements out of a queue, stacked, waiting until there are as many.
 
     Shapes: handle [], n [] -> one value [n, ...] per component
     Raises: OutOfRangeError if the queue is closed and has fewer, or what its producer failed with.
@@ -241,7 +291,7 @@ class DequeueMany(_DequeuesMany):
 
 @frozen
 class DequeueUpTo(_DequeuesMany, up_to=True):
-    """Takes the n oldest elements out of a queue, stacked; of a closed one as many as it has.
+    """Takes the n next elements out of a queue, stacked; of a closed one as many as it has.
 
     Shapes: handle [], n [] -> one value [at most n, ...] per component
     Raises: OutOfRangeError if the queue is closed and empty, or what its producer failed with.
@@ -325,12 +375,19 @@ def _owned(value: Array) -> Array:
 
 
 def _stack(values: Sequence[Array], dtype: DType, shape: Dims) -> Array:
+    """Values of one component as one array, filled up with zeros where lengths are open."""
     if not values:
         assert shape is not None  # or it could not be asked for
         return np.empty((0, *[d or 0 for d in shape]), dtype.np_dtype)
     if not shape:
         return np.array(values, dtype.np_dtype)
-    return np.stack(values)
+    if is_known(shape):
+        return np.stack(values)
+    sizes = np.max([np.shape(v) for v in values], axis=0)
+    out = np.full((len(values), *sizes), b"" if dtype is dtypes.string else 0, dtype.np_dtype)
+    for row, value in zip(out, values):
+        row[tuple(slice(n) for n in np.shape(value))] = value
+    return out
 
 
 __all__ = [
@@ -340,7 +397,11 @@ __all__ = [
     "Enqueue",
     "EnqueueMany",
     "FIFOQueueHandle",
+    "PaddingFIFOQueueHandle",
+    "PriorityQueueHandle",
     "QueueClose",
+    "QueueHandle",
     "QueueIsClosed",
     "QueueSize",
+    "RandomShuffleQueueHandle",
 ]

@@ -11,20 +11,21 @@ they can do meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, int32
+from flowscope.graph.dtypes import DType, as_dtype, int32, int64
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known
 from flowscope.ops.core.build import apply, apply_many, apply_none
+from flowscope.ops.random.seeds import get_seed
 from flowscope.ops.state import queue_ops as ops
 
-__all__ = ["FIFOQueue", "QueueBase"]
+__all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue"]
 
 
 class QueueBase:
@@ -247,23 +248,164 @@ class FIFOQueue(QueueBase):
         kinds = _as_list(dtypes, as_dtype)
         dims = _as_shapes(shapes, len(kinds))
         called = _as_names(names, len(kinds))
-        graph = get_default_graph()
-        full = graph.unique_name(name)
-        definition = ops.FIFOQueueHandle(
-            _as_capacity(capacity),
-            tuple(kinds),
-            dims,
-            graph.extras.get("container", ""),
-            shared_name or full,
-        )
-        with graph.enter_block(graph.root):
-            handle = graph.add(definition, (), full + "/").outputs[0]
+        facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
+        super().__init__(kinds, dims, called, facts.handle(ops.FIFOQueueHandle))
+
+
+class PaddingFIFOQueue(QueueBase):
+    """A first-in, first-out queue whose elements may have shapes of their own.
+
+    `dequeue_many` and `dequeue_up_to` fill the elements that they stack up with zeros, or empty
+    strings, to the size of the largest one.
+
+    Args:
+        capacity: Most elements that it holds; what puts more in waits. Negative: no limit.
+        dtypes: Of the components of an element; one alone for elements of one component.
+        shapes: Of the components, of known rank; None for a dimension that is open.
+        names: Of the components: elements are dicts then.
+        shared_name: Name of the queue in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
+        name: Name of the operation that makes the handle.
+
+    Raises:
+        InvalidArgumentError: if shapes or names do not fit the dtypes, or a rank is not known;
+            when it is first used, if the container has a queue of this name that differs.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "padding_fifo_queue",
+    ) -> None:
+        kinds = _as_list(dtypes, as_dtype)
+        if shapes is None:
+            raise expected("a shape for each component of a PaddingFIFOQueue", "None")
+        dims = _as_shapes(shapes, len(kinds), is_open=True)
+        called = _as_names(names, len(kinds))
+        facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
+        super().__init__(kinds, dims, called, facts.handle(ops.PaddingFIFOQueueHandle))
+
+
+class RandomShuffleQueue(QueueBase):
+    """A queue whose elements come out in random order.
+
+    Args:
+        capacity: Most elements that it holds; what puts more in waits. Negative: no limit.
+        min_after_dequeue: Until the queue is closed so many elements stay in: what would take one
+            of them waits. The more, the better they are mixed.
+        dtypes: Of the components of an element; one alone for elements of one component.
+        shapes: Of the components, fully known; None: each element may have its own, and elements
+            cannot be stacked.
+        names: Of the components: elements are dicts then.
+        seed: Says the order, together with the graph's (see `fs.set_random_seed`): the same
+            elements, put in in the same order, come out in the same order. Without either the
+            order is another one each time.
+        shared_name: Name of the queue in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
+        name: Name of the operation that makes the handle.
+
+    Raises:
+        InvalidArgumentError: if shapes or names do not fit the dtypes, a shape is not known, or
+            `min_after_dequeue` is negative or not below the capacity; when it is first used, if
+            the container has a queue of this name that differs.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        min_after_dequeue: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        seed: int | None = None,
+        shared_name: str | None = None,
+        name: str = "random_shuffle_queue",
+    ) -> None:
+        kinds = _as_list(dtypes, as_dtype)
+        dims = _as_shapes(shapes, len(kinds))
+        called = _as_names(names, len(kinds))
+        facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
+        kept = _as_capacity(min_after_dequeue, "min_after_dequeue, a number of elements")
+        if kept < 0 or 0 <= facts.capacity <= kept:
+            raise expected(
+                f"min_after_dequeue of 0 or more, below the capacity of {facts.capacity}", kept
+            )
+        seeds = get_seed(seed)
+        pair = None if seeds[0] is None or seeds[1] is None else (seeds[0], seeds[1])
+        handle = facts.handle(ops.RandomShuffleQueueHandle, min_after_dequeue=kept, seed=pair)
         super().__init__(kinds, dims, called, handle)
 
 
-def _as_capacity(capacity: Any) -> int:
+class PriorityQueue(QueueBase):
+    """A queue whose elements come out by priority, the least first; of equals the older one.
+
+    The first component of an element is its priority, an int64 scalar: it is given to `enqueue`
+    before the others, and taken out with them.
+
+    Args:
+        capacity: Most elements that it holds; what puts more in waits. Negative: no limit.
+        types: Dtypes of the other components; none, with [], for priorities alone.
+        shapes: Of the other components, fully known; None: each element may have its own, and
+            elements cannot be stacked.
+        names: Of all components: elements are dicts then.
+        shared_name: Name of the queue in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
+        name: Name of the operation that makes the handle.
+
+    Raises:
+        InvalidArgumentError: if shapes or names do not fit the dtypes, or a shape is not known;
+            when it is first used, if the container has a queue of this name that differs.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        types: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "priority_queue",
+    ) -> None:
+        others = [] if isinstance(types, list | tuple) and not types else _as_list(types, as_dtype)
+        kinds = [int64, *others]
+        dims = None if shapes is None else ((), *(_as_shapes(shapes, len(others)) or ()))
+        called = _as_names(names, len(kinds))
+        facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
+        super().__init__(kinds, dims, called, facts.handle(ops.PriorityQueueHandle))
+
+
+class _Facts(NamedTuple):
+    """What the handles of all kinds of queues are made of."""
+
+    capacity: int
+    dtypes: Sequence[DType]
+    shapes: ops.Shapes
+    shared_name: str | None
+    name: str
+
+    def handle(self, op: Any, **more: Any) -> Tensor:
+        """Adds the operation that makes the handle, outside of bodies."""
+        graph = get_default_graph()
+        full = graph.unique_name(self.name)
+        definition = op(
+            capacity=self.capacity,
+            dtypes=tuple(self.dtypes),
+            shapes=self.shapes,
+            container=graph.extras.get("container", ""),
+            shared_name=self.shared_name or full,
+            **more,
+        )
+        with graph.enter_block(graph.root):
+            return graph.add(definition, (), full + "/").outputs[0]
+
+
+def _as_capacity(capacity: Any, what: str = "a capacity, a number of elements") -> int:
     if isinstance(capacity, bool) or not hasattr(capacity, "__index__"):
-        raise expected_dtype("a capacity, a number of elements", repr(capacity))
+        raise expected_dtype(what, repr(capacity))
     return int(capacity)
 
 
@@ -274,16 +416,19 @@ def _as_list(dtypes: Any, convert: Any) -> list[Any]:
     return [convert(d) for d in given]
 
 
-def _as_shapes(shapes: Any, count: int) -> tuple[Dims, ...] | None:
+def _as_shapes(shapes: Any, count: int, is_open: bool = False) -> tuple[Dims, ...] | None:
+    """Shapes of the components; their dimensions may be unknown where `is_open`."""
     if shapes is None:
         return None
     # One shape alone may be given for one component: [2, 3], or [] for a scalar.
-    is_one = isinstance(shapes, TensorShape) or all(isinstance(s, int) for s in shapes)
+    is_one = isinstance(shapes, TensorShape) or all(isinstance(s, int | None) for s in shapes)
     given = [shapes] if is_one and count == 1 else list(shapes)
     if len(given) != count:
         raise expected(f"a shape for each of the {count} components", len(given))
     dims = tuple([as_dims(s) for s in given])
-    if not all(is_known(d) for d in dims):
+    if is_open and None in dims:
+        raise expected("shapes of known rank", ", ".join(map(str, given)))
+    if not is_open and not all(is_known(d) for d in dims):
         raise InvalidArgumentError(
             f"expected shapes that are fully known, got {', '.join(map(str, given))}; "
             "shapes=None leaves them open"

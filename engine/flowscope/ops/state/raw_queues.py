@@ -5,7 +5,8 @@ Source: names, arguments and meaning are TensorFlow's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flowscope.graph.default import get_default_graph
@@ -13,7 +14,13 @@ from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.unsupported import refuse
-from flowscope.ops.state.queues import FIFOQueue as _FIFOQueue, QueueBase
+from flowscope.ops.state.queues import (
+    FIFOQueue as _FIFOQueue,
+    PaddingFIFOQueue as _PaddingFIFOQueue,
+    PriorityQueue as _PriorityQueue,
+    QueueBase,
+    RandomShuffleQueue as _RandomShuffleQueue,
+)
 
 
 def FIFOQueueV2(
@@ -25,7 +32,7 @@ def FIFOQueueV2(
     shared_name: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Returns the handle of a queue whose elements come out in the order in which they went in.
+    """The handle of a queue whose elements come out in the order in which they went in.
 
     Args:
         component_types: Dtypes of the components of an element.
@@ -35,17 +42,126 @@ def FIFOQueueV2(
         shared_name: Name in the container; the operation's by default.
         name: Name of the operation.
     """
-    called = name or "FIFOQueueV2"
+    with _container(container):
+        return _FIFOQueue(
+            capacity,
+            list(component_types),
+            list(shapes) or None,
+            None,
+            shared_name or None,
+            name or "FIFOQueueV2",
+        ).queue_ref
+
+
+def PaddingFIFOQueueV2(
+    *,
+    component_types: Any,
+    shapes: Any = (),
+    capacity: int = -1,
+    container: str = "",
+    shared_name: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The handle of a queue that fills elements up to one shape where they are stacked.
+
+    Args:
+        component_types: Dtypes of the components of an element.
+        shapes: Shapes of the components, of known rank.
+        capacity: Most elements that it holds; negative: no limit.
+        container: Container of the queue; the one that is open by default.
+        shared_name: Name in the container; the operation's by default.
+        name: Name of the operation.
+    """
+    with _container(container):
+        return _PaddingFIFOQueue(
+            capacity,
+            list(component_types),
+            list(shapes) or None,
+            None,
+            shared_name or None,
+            name or "PaddingFIFOQueueV2",
+        ).queue_ref
+
+
+def RandomShuffleQueueV2(
+    *,
+    component_types: Any,
+    shapes: Any = (),
+    capacity: int = -1,
+    min_after_dequeue: int = 0,
+    seed: int = 0,
+    seed2: int = 0,
+    container: str = "",
+    shared_name: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The handle of a queue whose elements come out in random order.
+
+    Args:
+        component_types: Dtypes of the components of an element.
+        shapes: Shapes of the components, fully known; none: each element may have its own.
+        capacity: Most elements that it holds; negative: no limit.
+        min_after_dequeue: So many elements stay in until it is closed.
+        seed: Says the order, with `seed2`; both 0: another order each time.
+        seed2: See `seed`.
+        container: Container of the queue; the one that is open by default.
+        shared_name: Name in the container; the operation's by default.
+        name: Name of the operation.
+    """
+    with _container(container):
+        return _RandomShuffleQueue(
+            capacity,
+            min_after_dequeue,
+            list(component_types),
+            list(shapes) or None,
+            None,
+            (seed << 32) + seed2 if seed or seed2 else None,
+            shared_name or None,
+            name or "RandomShuffleQueueV2",
+        ).queue_ref
+
+
+def PriorityQueueV2(
+    *,
+    shapes: Any,
+    component_types: Any = (),
+    capacity: int = -1,
+    container: str = "",
+    shared_name: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The handle of a queue whose elements come out by their first component, the least first.
+
+    Args:
+        shapes: Shapes of the components behind the priority, fully known; none: each element may
+            have its own.
+        component_types: Their dtypes.
+        capacity: Most elements that it holds; negative: no limit.
+        container: Container of the queue; the one that is open by default.
+        shared_name: Name in the container; the operation's by default.
+        name: Name of the operation.
+    """
+    with _container(container):
+        return _PriorityQueue(
+            capacity,
+            list(component_types),
+            list(shapes) or None,
+            None,
+            shared_name or None,
+            name or "PriorityQueueV2",
+        ).queue_ref
+
+
+@contextlib.contextmanager
+def _container(name: str) -> Iterator[None]:
+    """A context in which queues are made in a container; "": in the one that is open."""
     extras = get_default_graph().extras
     before = extras.get("container", "")
-    extras["container"] = container or before
+    extras["container"] = name or before
     try:
-        made = _FIFOQueue(
-            capacity, list(component_types), list(shapes) or None, None, shared_name or None, called
-        )
+        yield
     finally:
         extras["container"] = before
-    return made.queue_ref
 
 
 def _queue(handle: Any, timeout_ms: int = -1) -> QueueBase:
@@ -118,3 +234,5 @@ FIFOQueue, QueueEnqueue, QueueEnqueueMany = FIFOQueueV2, QueueEnqueueV2, QueueEn
 QueueDequeue, QueueDequeueMany = QueueDequeueV2, QueueDequeueManyV2
 QueueDequeueUpTo, QueueClose = QueueDequeueUpToV2, QueueCloseV2
 QueueIsClosed, QueueSize = QueueIsClosedV2, QueueSizeV2
+PaddingFIFOQueue, PriorityQueue = PaddingFIFOQueueV2, PriorityQueueV2
+RandomShuffleQueue = RandomShuffleQueueV2

@@ -1,0 +1,135 @@
+"""Queues whose elements come out in another order than they went in: shuffled, or by priority.
+
+They differ from a first-in, first-out queue in their buffer alone; who waits, and what closing
+means, is that of `QueueState`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import secrets
+from collections.abc import Iterable, Sequence, Set
+from typing import ClassVar
+
+from flowscope.ops.state.queue_ops import (
+    PaddingFIFOQueueHandle,
+    PriorityQueueHandle,
+    QueueHandle,
+    RandomShuffleQueueHandle,
+)
+from flowscope.runtime.queue_state import Element, QueueState, bounded
+from flowscope.runtime.random_generators import philox
+
+#: So many random numbers are drawn at once.
+_BLOCK = 256
+
+
+class PaddingFIFOQueueState(QueueState):
+    """A first-in, first-out queue whose elements are filled up when they are stacked."""
+
+    kind = "PaddingFIFOQueue"
+
+    __slots__ = ()
+
+
+class RandomShuffleQueueState(QueueState):
+    """A queue whose elements come out in random order.
+
+    The number of a draw says which random number decides it, so a seed says the whole order,
+    however elements are asked for. What is given back counts as put in anew.
+
+    Attributes:
+        min_after_dequeue: Until it is closed, so many elements stay in, to be mixed with.
+        seed: The key of the random numbers; None: the system's entropy is.
+    """
+
+    kind = "RandomShuffleQueue"
+    identity: ClassVar[tuple[str, ...]] = (*QueueState.identity, "min_after_dequeue", "seed")
+
+    __slots__ = ("_block", "_draws", "_key", "min_after_dequeue", "seed")
+
+    def __init__(self, name: str, handle: RandomShuffleQueueHandle) -> None:
+        super().__init__(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
+        self.min_after_dequeue = handle.min_after_dequeue
+        self.seed = handle.seed
+        self._key = handle.seed or (secrets.randbits(64), secrets.randbits(64))
+        self._draws = 0
+        self._block: list[float] = []
+        self._elements: list[Element] = []
+
+    def _ready(self) -> int:
+        kept = 0 if self._is_closed and not self._enqueues else self.min_after_dequeue
+        return max(0, len(self._elements) - kept)
+
+    def _pull(self, count: int) -> list[Element]:
+        elements, out = self._elements, []
+        for _ in range(count):
+            chosen = int(self._uniform() * len(elements))
+            # The last one takes the place of the chosen one: an element comes out in constant time.
+            out.append(elements[chosen])
+            last = elements.pop()
+            if chosen < len(elements):
+                elements[chosen] = last
+        return out
+
+    def _uniform(self) -> float:
+        """The next random number, of [0, 1)."""
+        position = self._draws % _BLOCK
+        if not position:
+            counter = (0, 0, 0, self._draws // _BLOCK)
+            self._block = philox(self._key, counter).random(_BLOCK).tolist()
+        self._draws += 1
+        return self._block[position]
+
+    def _restore(self, elements: Sequence[Element]) -> None:
+        self._elements.extend(elements)
+
+    def _remove(self, identities: Set[int]) -> None:
+        self._elements = [e for e in self._elements if id(e) not in identities]
+
+
+class PriorityQueueState(QueueState):
+    """A queue whose elements come out by their first component, the least first, then by age."""
+
+    kind = "PriorityQueue"
+
+    __slots__ = ("_first", "_next")
+
+    def __init__(self, name: str, handle: PriorityQueueHandle) -> None:
+        super().__init__(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
+        #: A heap of (priority, age, element).
+        self._elements: list[tuple[int, int, Element]] = []
+        self._next = 0
+        self._first = 0
+
+    def _contents(self) -> Iterable[Element]:
+        return [element for _, _, element in self._elements]
+
+    def _add(self, elements: Sequence[Element]) -> None:
+        for element in elements:
+            heapq.heappush(self._elements, (int(element[0]), self._next, element))
+            self._next += 1
+
+    def _pull(self, count: int) -> list[Element]:
+        return [heapq.heappop(self._elements)[2] for _ in range(count)]
+
+    def _restore(self, elements: Sequence[Element]) -> None:
+        for element in reversed(elements):
+            self._first -= 1
+            heapq.heappush(self._elements, (int(element[0]), self._first, element))
+
+    def _remove(self, identities: Set[int]) -> None:
+        self._elements = [e for e in self._elements if id(e[2]) not in identities]
+        heapq.heapify(self._elements)
+
+
+def queue_of(handle: QueueHandle) -> QueueState:
+    """A new queue of the kind that a handle is of."""
+    name = handle.shared_name
+    match handle:
+        case RandomShuffleQueueHandle():
+            return RandomShuffleQueueState(name, handle)
+        case PriorityQueueHandle():
+            return PriorityQueueState(name, handle)
+    kind = PaddingFIFOQueueState if isinstance(handle, PaddingFIFOQueueHandle) else QueueState
+    return kind(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
