@@ -86,6 +86,7 @@ ALLOWED = {
     "ops.host.py_functions._functions": DEFINITIONS,
     "ops.host.py_functions._numbers": DEFINITIONS,
     "ops.host.py_functions.eager_calls": REGISTRY,
+    "ops.kernels.fused_updates._loops": CACHE,
     "ops.kernels.scipy_modules._loaded": CACHE,
     "ops.kernels.scipy_modules.finders": REGISTRY,
     "plan.codegen.function._numbers": "generated files are numbered: `linecache` has one list",

@@ -16,6 +16,7 @@ from flowscope.graph.op import Array, ArrayModule, Cost, Spec, frozen
 from flowscope.graph.shapes import compatible, size_of, text
 from flowscope.ops.array.gathering import check_range
 from flowscope.ops.core.shape_rules import check_kind
+from flowscope.ops.kernels import fused_updates
 from flowscope.ops.kernels.blocking import scratch, stretches
 from flowscope.ops.kernels.denormals import denormals_as_zeros
 from flowscope.ops.state.variable_ops import Write, has_shape, like_variable, variable_spec
@@ -66,8 +67,9 @@ class Apply(Write, abstract=True, reads_state=True, is_checkable=True, calls=6):
         def dense(*arrays: Array) -> None:
             _check_fits(arrays, grad, None)
             wide = [widened(xp, a) for a in arrays]
-            for parts in stretches(xp, (*wide, grad), self.temporaries):
-                self.rule(xp, *parts, *numbers)
+            if not fused_updates.update(self, (*wide, grad), numbers):
+                for parts in stretches(xp, (*wide, grad), self.temporaries):
+                    self.rule(xp, *parts, *numbers)
             put_back(arrays, wide)
 
         def sparse(*arrays: Array) -> None:
