@@ -96,7 +96,7 @@ def test_a_circle_is_named_first():
         waits(device(1), device(0), "a:0", 3.0),
         waits(CLIENT, device(0), "y:0", 4.0),
     ]
-    found = findings(circle, {**WELL, task(3): ("lost", "it was closed")})
+    found = findings(circle, {**WELL, task(3): ("lost", "it was closed")}, circle_s=1.0)
     assert texts(found) == [
         'Nobody can go on: worker 0 waits for "b:0" of worker 1 (2.0 s), '
         'which waits for "a:0" of worker 0 (3.0 s)',
@@ -111,8 +111,8 @@ def test_short_waits_of_a_loop_that_runs_are_no_circle():
         waits(device(1), device(0), "a:0", 3.0),
         waits(CLIENT, device(0), "y:0", 4.0),
     ]
-    assert findings([replace(w, seconds=0.002) for w in circle], WELL) == ()
-    assert findings([replace(circle[0], seconds=0.002), *circle[1:]], WELL) == ()
+    assert findings([replace(w, seconds=0.002) for w in circle], WELL, circle_s=1.0) == ()
+    assert findings([replace(circle[0], seconds=0.002), *circle[1:]], WELL, circle_s=1.0) == ()
 
 
 def test_a_device_that_waits_for_another_too_is_in_no_circle():

@@ -128,6 +128,35 @@ def test_waits_of_all_processes_are_joined(watched):
     assert told.findings[0].tasks[0] == task(2)
 
 
+@pytest.mark.parametrize("ends", ["none", "one", "anew"])
+def test_a_circle_is_told_only_where_a_second_look_shows_it_whole(watched, ends):
+    def ring(seconds):
+        waits = [["c", 7, key(task(1), task(0)), seconds, False]]
+        return waits, [["c", 7, key(task(0), task(1), "g:0"), 3.0, False]]
+
+    def answer(number, message, inner=watched.answer):
+        told = inner(number, message)
+        if message["kind"] == "status" and number == 0:
+            looks.append(number)
+            watched.waits[0] = {"none": first, "one": [], "anew": again}[ends]
+        return told
+
+    looks = []
+    first, watched.waits[1] = ring(2.0)
+    again, _ = ring(0.01)
+    watched.waits[0] = first
+    watched.answer = answer
+    told = ClusterWatch(watched).status()
+    assert len(looks) == 2
+    assert any(f.kind == "cycle" for f in told.findings) is (ends == "none")
+
+
+def test_short_waits_are_not_looked_at_twice(watched):
+    watched.waits[0] = [["c", 7, key(task(1), task(0)), 0.3, False]]
+    watched.waits[1] = [["c", 7, key(task(0), task(1), "g:0"), 0.3, False]]
+    assert ClusterWatch(watched).status().findings == ()
+
+
 def test_one_that_says_nothing_is_waited_for_a_moment_and_told_as_it_was_last(watched):
     watch = ClusterWatch(watched)
     watch.status()

@@ -429,7 +429,7 @@ class ClusterStep:
             ended: The waits here that the error has ended: they count while nothing has come.
             since: When that was, by the monotonic clock.
         """
-        told = self._session.cluster.watch.status(_ASK_S)
+        told = self._session.cluster.watch.look(_ASK_S)
         channel = self._split.channel
         more = time.monotonic() - since
         boxes = [(one, channel.mailbox(one.key)) for one in ended]

@@ -7,8 +7,8 @@ kernel takes long, or because it has not come to its `Send`. Where there is no s
 wait for each other in a circle.
 
 One look at all processes proves no circle: each of them is asked at its own moment, and a value may
-be on its way. So a step that fails says that nobody can go on only of waits that two looks show,
-all of them older than the first look, with more time between the looks than a message takes.
+be on its way. So it is said that nobody can go on only of waits that two looks show, all of them
+older than the first look, with more time between the looks than a message takes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from flowscope.cluster.status import (
     Health,
     LostState,
     WaitStatus,
+    WorkerStatus,
     lost_text,
     short_device,
     short_task,
     task_of,
 )
+from flowscope.runtime import wait_graph
 
 #: A device within a step.
 Node = tuple[str, int, str]
@@ -61,7 +63,7 @@ def findings(
     waits: Sequence[WaitStatus],
     health: Mapping[str, tuple[Health, str]],
     long_s: float = LONG_S,
-    circle_s: float = LONG_S,
+    circle_s: float = math.inf,
 ) -> tuple[Finding, ...]:
     """Returns what holds steps up, the gravest first.
 
@@ -69,11 +71,10 @@ def findings(
         waits: Those of all processes.
         health: How each task is, and why.
         long_s: So long a device waits at least that is told of, where nothing is wrong.
-        circle_s: So long all in a circle wait at least, in seconds, if it is told as one.
+        circle_s: So long all in a circle wait at least, in seconds, if it is told as one: see
+            `proved`.
     """
     graph = _Graph(waits)
-    # Processes are asked at slightly different times: of short waits nothing says that they were
-    # there together, and what ends one of them may be on its way.
     circles = [c for c in graph.circles() if _age(c) >= circle_s]
     found = [_circle_found(circle) for circle in circles]
     unwell = {task for task, (state, _) in health.items() if state != "ok"}
@@ -106,17 +107,19 @@ def by_gravity(found: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 class Look(NamedTuple):
-    """What one look at all processes has shown of a step.
+    """What one look at all processes has shown.
 
     Attributes:
-        waits: Who waits in it.
+        waits: Who waits, in one step or in all.
         health: How each task is, and why.
         round_trip_s: What a message to the slowest task takes there and back, in seconds.
+        workers: How all tasks are; empty where nobody asks.
     """
 
     waits: Sequence[WaitStatus]
     health: Mapping[str, tuple[Health, str]]
     round_trip_s: float = 0.0
+    workers: tuple[WorkerStatus, ...] = ()
 
 
 def explained(look: Callable[[], Look], rest: Callable[[float], object]) -> str:
@@ -126,13 +129,29 @@ def explained(look: Callable[[], Look], rest: Callable[[float], object]) -> str:
         look: Looks at all processes.
         rest: Lets so many seconds pass.
     """
+    return _explained(*proved(look, rest))
+
+
+def proved(
+    look: Callable[[], Look], rest: Callable[[float], object], least_s: float = 0.0
+) -> tuple[Look, float]:
+    """Returns what is to be told of who waits, and how long all in a circle have waited then.
+
+    It looks twice where a first look shows a circle: waits of one that are as old as the time in
+    between were there together, and nothing that could end them was on its way.
+
+    Args:
+        look: Looks at all processes.
+        rest: Lets so many seconds pass.
+        least_s: Circles of waits that are shorter are not looked at again, and not told.
+    """
     begin = time.monotonic()
     seen = look()
-    if not _Graph(seen.waits).circles():
-        return _explained(seen, math.inf)
+    if not any(_age(circle) >= least_s for circle in _Graph(seen.waits).circles()):
+        return seen, math.inf
     rest(max(IN_FLIGHT_S, 2 * seen.round_trip_s, time.monotonic() - begin))
     seen = look()
-    return _explained(seen, time.monotonic() - begin)
+    return seen, max(least_s, time.monotonic() - begin)
 
 
 def _explained(seen: Look, circle_s: float) -> str:
@@ -202,40 +221,16 @@ class _Graph:
         A device that runs several iterations at a time may wait for several others, and go on when
         one of them sends: only where all its waits stay inside can it never go on.
         """
-        stuck = self._stuck()
-        found: list[list[WaitStatus]] = []
-        seen: set[Node] = set()
-        for start in sorted(stuck):
-            path: dict[Node, WaitStatus] = {}
-            node = start
-            while node not in path and node not in seen:
-                path[node] = max(self.out[node], key=lambda wait: wait.seconds)
-                node = _target(path[node])
-            if node in path:
-                found.append(_from(node, path))
-            seen |= path.keys()
-        return found
-
-    def _stuck(self) -> set[Node]:
-        """Returns the devices all of whose waits are for devices that are stuck themselves."""
-        stuck = {
-            n
-            for n, waits in self.out.items()
-            if all(w.peer and w.kind != "transfer" for w in waits)
+        ends = {
+            node: [None if not w.peer or w.kind == "transfer" else (_target(w),) for w in waits]
+            for node, waits in self.out.items()
         }
-        while True:
-            free = {n for n in stuck if not all(_target(w) in stuck for w in self.out[n])}
-            if not free:
-                return stuck
-            stuck -= free
 
+        def longest(node: Node) -> WaitStatus:
+            return max(self.out[node], key=lambda wait: wait.seconds)
 
-def _from(node: Node, path: Mapping[Node, WaitStatus]) -> list[WaitStatus]:
-    """Returns the part of a path that leads from a node to itself."""
-    circle = [path[node]]
-    while _target(circle[-1]) != node:
-        circle.append(path[_target(circle[-1])])
-    return circle
+        rings = wait_graph.circles(sorted(wait_graph.stuck(ends)), lambda n: [_target(longest(n))])
+        return [[longest(node) for node in ring] for ring in rings]
 
 
 def _circle_found(circle: Sequence[WaitStatus]) -> Finding:
@@ -302,4 +297,4 @@ def _target(wait: WaitStatus) -> Node:
     return wait.client, wait.step, wait.peer
 
 
-__all__ = ["IN_FLIGHT_S", "LONG_S", "Look", "explained", "findings", "joined", "wait_of"]
+__all__ = ["IN_FLIGHT_S", "LONG_S", "Look", "explained", "findings", "joined", "proved", "wait_of"]

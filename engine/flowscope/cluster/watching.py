@@ -25,11 +25,20 @@ from flowscope.cluster.transport.control import Question
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.peers import Address
 from flowscope.cluster.transport.runs import LateAnswerError
-from flowscope.cluster.waits import by_gravity, findings, joined, state_found, wait_of
+from flowscope.cluster.waits import (
+    LONG_S,
+    Look,
+    by_gravity,
+    findings,
+    joined,
+    proved,
+    state_found,
+    wait_of,
+)
 from flowscope.errors import InternalError, UnavailableError
 from flowscope.graph.lazy import frozen
 from flowscope.runtime.rendezvous import Pending
-from flowscope.runtime.waiting import OWN
+from flowscope.runtime.waiting import OWN, pause
 
 #: A worker that is well answers in a few milliseconds.
 ANSWER_S = 0.5
@@ -173,9 +182,27 @@ class ClusterWatch:
     def status(self, timeout_s: float = ANSWER_S) -> ClusterStatus:
         """Returns how the cluster is.
 
+        It asks twice where steps seem to wait for each other: see `flowscope.cluster.waits.proved`.
+
         Args:
             timeout_s: So long each worker is waited for; all are asked at the same time.
         """
+        seen, circle_s = proved(lambda: self.look(timeout_s), pause, LONG_S)
+        found = findings(seen.waits, seen.health, circle_s=circle_s)
+        without = [
+            state_found(w.task, w.lost) for w in seen.workers if w.lost and w.health != "lost"
+        ]
+        return ClusterStatus(
+            target=self._cluster.target,
+            scheduler=self._cluster.scheduler_address,
+            dashboard=self._cluster.dashboard_link,
+            workers=seen.workers,
+            waits=tuple(seen.waits),
+            findings=by_gravity([*found, *without]),
+        )
+
+    def look(self, timeout_s: float) -> Look:
+        """Asks once who waits, and how the workers are; see `status`."""
         cluster = self._cluster
         were_lost = dict(cluster.lost_tasks)
         tasks = list(cluster.tasks)
@@ -191,15 +218,13 @@ class ClusterWatch:
         said = [own.report, *[k.report for k, fresh in zip(known, is_fresh, strict=True) if fresh]]
         waits = joined([wait for report in said for wait in waits_in(report)])
         workers = [self._worker(*pair, health) for pair in zip(tasks, known, strict=True)]
-        without = [state_found(w.task, w.lost) for w in workers if w.lost]
         workers += self._gone(workers, lost)
-        return ClusterStatus(
-            target=cluster.target,
-            scheduler=cluster.scheduler_address,
-            dashboard=cluster.dashboard_link,
-            workers=(_client(own), *sorted(workers, key=lambda worker: _natural(worker.task))),
+        trips = [worker.round_trip_s or 0.0 for worker in workers]
+        return Look(
             waits=waits,
-            findings=by_gravity([*findings(waits, health | lost), *without]),
+            health=health | lost,
+            round_trip_s=max(trips, default=0.0),
+            workers=(_client(own), *sorted(workers, key=lambda worker: _natural(worker.task))),
         )
 
     def clock_of(self, task: str) -> tuple[float, float]:
