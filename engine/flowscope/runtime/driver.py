@@ -18,7 +18,7 @@ from functools import partial
 from threading import get_ident
 from typing import Any
 
-from flowscope.errors import DeadlineExceededError, InternalError
+from flowscope.errors import CancelledError, DeadlineExceededError, InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine, ReadyUnit
 from flowscope.executor.observe import Position, Wait
@@ -41,6 +41,7 @@ from flowscope.plan.structured import loop_name
 from flowscope.runtime.crossings import awaited_device, crossing
 from flowscope.runtime.dead_fetches import dead_fetch
 from flowscope.runtime.failures import located
+from flowscope.runtime.local_waits import circle
 from flowscope.runtime.random_generators import generator
 
 #: What computes an invocation: (step, unit, iteration, inputs) -> outputs; None if it has begun.
@@ -413,18 +414,41 @@ class _Step:
     def _wait(self) -> None:
         self.position.inside(None, None, [])
         begin = time.perf_counter_ns()
-        self.gate.wait(lambda: bool(self.finished), self.position)
         step = current_step()
-        if step is not None and step.call.trace is not None:
-            step.call.trace.waited("wait", begin)
+        if step is not None:
+            step.awaits = self  # until it goes on: not where the wait ends with an error
+        self.gate.wait(lambda: bool(self.finished), self.position)
+        if step is not None:
+            step.awaits = None
+            if step.call.trace is not None:
+                step.call.trace.waited("wait", begin)
+
+    def awaited(self) -> list[tuple[int, Node, Any, float]]:
+        """Returns the numbers and nodes of what is on its way, their states and since when.
+
+        The state is None where it is no queue or lock; from any thread.
+        """
+        states = self.driver.states
+        return [
+            (number, unit.node, states.get(unit.node.inputs[0].node) if unit.node.inputs else None,
+             since)
+            for number, (unit, _, since) in list(self._pending.items())
+        ]  # fmt: skip
 
     # -- the end --------------------------------------------------------------------------------
 
     def given_up(self, error: BaseException) -> BaseException:
-        """Returns what the step fails with: a deadline tells what was waited for."""
+        """Returns what the step fails with: a deadline tells what was waited for.
+
+        A deadline and a stop tell of a circle of waits.
+        """
         found: BaseException = error
-        if isinstance(error, DeadlineExceededError) and self._pending:
-            found = DeadlineExceededError(f"{error.message}; it waited for {self._awaited()}")
+        if isinstance(error, DeadlineExceededError | CancelledError) and self._pending:
+            is_late = isinstance(error, DeadlineExceededError)
+            told = [f"it waited for {self._awaited()}"] if is_late else []
+            told += filter(None, [circle(current_step())])
+            if told:
+                found = type(error)("; ".join([error.message, *told]))
         if isinstance(error, Exception):
             self.driver.tell(error)
         return found
@@ -460,6 +484,7 @@ class _Step:
         self._is_over = True
         if (step := current_step()) is not None:
             step.forget_function()
+            step.awaits = None
         for give_up in (*self._give_up.values(), *self._enders):
             give_up()
         # These refer to the step: without them its values go with the last reference to it.

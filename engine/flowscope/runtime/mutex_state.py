@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import CancelledError, InvalidArgumentError
+from flowscope.graph.current_step import current_step
+
+if TYPE_CHECKING:
+    from flowscope.runtime.step import Step
 
 #: Called once: with the hold, or with what went wrong.
 Finish = Callable[[Any], None]
@@ -16,9 +20,10 @@ Finish = Callable[[Any], None]
 class Hold:
     """Stands for a lock that is held, or waited for, by one acquisition of one step."""
 
-    __slots__ = ("finish", "lock")
+    __slots__ = ("finish", "lock", "step")
 
     def __init__(self, lock: MutexState, finish: Finish) -> None:
+        self.step: Step | None = current_step()
         self.lock = lock
         self.finish = finish
 
@@ -47,6 +52,17 @@ class MutexState:
     def waiting(self) -> int:
         """How many wait for it."""
         return len(self._waiting)
+
+    @property
+    def waiters(self) -> list[Step | None]:
+        """The steps whose acquisitions wait."""
+        return [hold.step for hold in list(self._waiting)]
+
+    @property
+    def holder(self) -> Step | None:
+        """The step that holds it; None for none."""
+        hold = self._holder
+        return None if hold is None else hold.step
 
     def __str__(self) -> str:
         held = "held" if self.is_held else "free"

@@ -39,6 +39,7 @@ from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
 from flowscope.runtime.graph_growth import Growth
+from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.queue_transactions import QueueUse
@@ -491,10 +492,10 @@ def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | N
     if not queues:
         return None
     walked = list(nodes)
-    written = dict.fromkeys(h for n in walked if n.writes_state for h in n.handles)
+    written = dict.fromkeys(states[h] for n in walked if n.writes_state for h in n.handles)
     return QueueUse(
         queues,
-        [states[h] for h in written],
+        [s for s in written if not isinstance(s, MutexState)],
         any(is_worldly(n) or isinstance(n.op, HostFunc) for n in walked),
     )
 

@@ -212,7 +212,7 @@ class SplitStep:
 
     def begin(self) -> None:
         """Runs the partitions: the first one here, each other one on a thread of its own."""
-        self._left = self._writing = len(self.runs)
+        self._left = self._writing = self.step.unbegun = len(self.runs)
         for one in self.runs[1:]:
             self.step.host_threads.run(one)
         for one in self.runs[:1]:
@@ -261,6 +261,11 @@ class SplitStep:
     def is_ending(self) -> bool:
         """Whether the step ends with an error."""
         return self._cause is not None
+
+    def begun(self) -> None:
+        """Notes that a partition has begun on its thread."""
+        with self._lock:
+            self.step.unbegun -= 1
 
     def come_to_rest(self) -> None:
         """Notes that a thread writes no more."""
@@ -350,6 +355,7 @@ class _PartRun:
         step.takes_turns = shared.takes_turns
         self.step = step
         steps_of_threads[me] = step
+        shared.begun()
         feeds, self._feeds = self._feeds, ()
         try:
             if shared.is_ending:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from flowscope.runtime.calls import Call
     from flowscope.runtime.gate import Gate
     from flowscope.runtime.gate_states import Preparation
+    from flowscope.runtime.local_waits import Awaiting
     from flowscope.runtime.predicates import Predicate
     from flowscope.runtime.rendezvous import Channel
     from flowscope.runtime.samples import Sample
@@ -79,6 +80,8 @@ class Step:
         waits_at: Where it waits for a value of others, or for them to read; None else.
         is_settled: Whether it has ended well and others act on that: no stop and no deadline ends
             it any more.
+        awaits: What its machine waits for, while nothing else of it is ready; None else.
+        unbegun: How many of its partitions have not begun on their threads.
         is_waiting: Whether it waits at its gate for others, and nobody has woken it since.
         queues: What it has moved in queues; None where it uses none.
         left_call: The function that code has started and left to the executor.
@@ -113,6 +116,8 @@ class Step:
     is_blocked = False
     waits_at: Here | None = None
     is_settled = False
+    awaits: Awaiting | None = None
+    unbegun = 0
     is_waiting = False
     queues: QueueTransaction | None = None
     left_call: tuple[Any, host_calls.HostCall] | None = None

@@ -90,7 +90,14 @@ class PriorityQueueHandle(QueueHandle, is_stateful=True, is_handle=True):
 
 
 class _QueueOp(Op, abstract=True, is_stateful=True, is_differentiable=False, devices=("CPU",)):
-    """Base of all ops of queues."""
+    """Base of all ops of queues.
+
+    Attributes:
+        fills, empties: Whether it may end a wait for elements, or for space.
+    """
+
+    fills: ClassVar[bool] = False
+    empties: ClassVar[bool] = False
 
 
 class _Blocking(_QueueOp, abstract=True, is_blocking=True):
@@ -107,6 +114,7 @@ class _Blocking(_QueueOp, abstract=True, is_blocking=True):
 
 
 class _Enqueues(_Blocking, abstract=True):
+    fills: ClassVar[bool] = True
     #: What an error calls a value.
     what: ClassVar[str] = "element"
 
@@ -198,6 +206,8 @@ class EnqueueMany(_Enqueues, what="element, the part behind the first axis,"):
 
 
 class _Dequeues(_Blocking, abstract=True):
+    empties: ClassVar[bool] = True
+
     def _outputs(self, leading: tuple[int | None, ...]) -> tuple[Spec, ...]:
         shapes = [self._element(i) for i in range(len(self.dtypes))]
         return tuple([
@@ -309,6 +319,8 @@ class QueueClose(_QueueOp):
     Raises: CancelledError if it is closed already and nothing is to be cancelled.
     """
 
+    fills: ClassVar[bool] = True
+    empties: ClassVar[bool] = True
     cancel_pending_enqueues: bool = False
 
     def infer(self, handle: Spec) -> tuple[Spec, ...]:
