@@ -13,8 +13,8 @@ import type { BreakpointState, DebugState, SessionState, StopState, ValueState }
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
 const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [] };
-const POINT: BreakpointState = { number: 1, target: '"layer/act"', conditions: "max > 3", is_after: true, is_enabled: true, hits: 2, error: "", ops: [1], where: ['"layer/act"'], is_watch: false, found: "" };
-const STOP: StopState = { id: "a.1", step: 4, op: 2, frame: "", iterations: [], breakpoint: 1, is_past: false, device: "", sent: "", sender: "" };
+const POINT: BreakpointState = { number: 1, target: '"layer/act"', conditions: "max > 3", is_after: true, is_enabled: true, hits: 2, error: "", ops: [1], where: ['"layer/act"'], is_watch: false, found: "", stops_at_nan: false };
+const STOP: StopState = { id: "a.1", step: 4, op: 2, frame: "", iterations: [], breakpoint: 1, is_past: false, device: "", sent: "", sender: "", culprit: null };
 const EMPTY = { rows: 0, buffer: 0, columns: [] };
 const VALUE: ValueState = {
   name: "layer/act:0", state: "alive", why: "", dtype: "float32", shape: [2, 3], nbytes: 24, finite: 6, nan: 0, inf: 0, min: -1, max: 2.5, mean: 0.25,

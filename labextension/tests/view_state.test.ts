@@ -9,7 +9,7 @@ const POINT = { breakpoint: 1, is_past: false };
 const HAND = { breakpoint: null, is_past: false };
 const PAST = { breakpoint: null, is_past: true };
 
-const stopOf = (rest: Partial<StopState>, step = 4): StopState => ({ id: `s${step}`, step, op: 2, frame: "", iterations: [], breakpoint: null, is_past: false, device: "", sent: "", sender: "", ...rest });
+const stopOf = (rest: Partial<StopState>, step = 4): StopState => ({ id: `s${step}`, step, op: 2, frame: "", iterations: [], breakpoint: null, is_past: false, device: "", sent: "", sender: "", culprit: null, ...rest });
 const sessionOf = (state: SessionState["state"], ...stops: StopState[]): SessionState => {
   const debug: DebugState = { breakpoints: [], stops };
   return { state, steps: 3, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug, history: null, moved: null, summaries: null, devices: [] };

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.debug.breakpoints import Breakpoint, conditions, joined
+from flowscope.debug.culprit import Culprit, culprit
 from flowscope.debug.explain import explain, measured
 from flowscope.debug.explanation import Explanation
 from flowscope.debug.history import History
@@ -184,6 +185,30 @@ class Debugger:
         self.tell_who_passes()
         return made
 
+    def stop_at_nan(self, exceptions: Sequence[str] = ()) -> Watchpoint:
+        """Holds steps at the first value that is not finite, wherever it is made.
+
+            sess.debug.stop_at_nan()
+            sess.debug.on_stop(lambda stop: print(stop.culprit()))
+
+        Steps are recorded from now on, unless they are already, so that the one that is held can be
+        computed again; those of a cluster cannot be recorded. Removing the watchpoint ends that.
+
+        Args:
+            exceptions: Names of operations and scopes that may have such values.
+
+        Returns:
+            The watchpoint; one that does the same already is taken away.
+        """
+        for before in [b for b in self._breakpoints if isinstance(b, Watchpoint)]:
+            if before.stops_at_nan:
+                before.remove()
+        made = self.watch(exceptions=exceptions, raises=False)
+        is_of_replay = isinstance(self._session, Replayer)
+        if self.history is None and not is_of_replay and self._session.cluster is None:
+            made.history = self.record()
+        return made
+
     @property
     def breakpoints(self) -> tuple[Breakpoint, ...]:
         """The breakpoints, in the order in which they were set."""
@@ -192,6 +217,8 @@ class Debugger:
     def remove(self, breakpoint: Breakpoint) -> None:
         """Takes a breakpoint away; nothing happens where it is gone already."""
         self._breakpoints = [b for b in self._breakpoints if b is not breakpoint]
+        if isinstance(breakpoint, Watchpoint) and breakpoint.history is not None:
+            breakpoint.history.remove()
         self.arm()
 
     def clear(self) -> None:
@@ -312,11 +339,7 @@ class Debugger:
             raise FailedPreconditionError(
                 "a replay is computed from what was recorded: record in its session"
             )
-        if self._session.cluster is not None:
-            raise UnimplementedError(
-                "steps over a cluster are not recorded: the variables of its workers would have to "
-                "be kept there. Record the same program in a session of this process"
-            )
+        self._check_can_record()
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes <= 0:
             raise InvalidArgumentError(f"expected bytes above 0 as max_bytes, got {max_bytes!r}")
         given = [tensors] if isinstance(tensors, str | Tensor | Operation) else tensors
@@ -325,6 +348,13 @@ class Debugger:
         self._session.planner.wrap(made.around)
         self.arm()
         return made
+
+    def _check_can_record(self) -> None:
+        if self._session.cluster is not None:
+            raise UnimplementedError(
+                "steps over a cluster are not recorded: the variables of its workers would have to "
+                "be kept there. Record the same program in a session of this process"
+            )
 
     def _end_history(self, history: History) -> None:
         if self.history is history:
@@ -342,8 +372,12 @@ class Debugger:
         Raises:
             FailedPreconditionError: if the step was not recorded, or does not follow from feeds,
                 variables and the number of the run: the message says why.
+            UnimplementedError: for a session of a cluster.
         """
+        if isinstance(self._session, Replayer):
+            raise FailedPreconditionError("it is a step of the past already")
         if self.history is None:
+            self._check_can_record()
             raise FailedPreconditionError(
                 "nothing is recorded: call sess.debug.record() before the steps that are to be "
                 "replayed"
@@ -385,6 +419,10 @@ class Debugger:
         self.leave_past()
         self._past = past, next(iter(self.stops), None)
         return past.before(op, iteration)
+
+    def culprit(self, stop: Stop, computes: bool) -> Culprit | None:
+        """Returns what made the value that a step is held for; see `Stop.culprit`."""
+        return culprit(stop, lambda: self.replay(stop.step), computes)
 
     def leave_past(self) -> None:
         """Ends the past that `back` or `revisit` has made; steps that are held stay held."""

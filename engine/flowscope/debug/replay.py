@@ -16,6 +16,7 @@ from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
+from flowscope.plan.invocation import Probe
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.program import Node
 from flowscope.runtime.replayer import Position, Replayer
@@ -173,22 +174,37 @@ class Replay(Replayer):
         Raises:
             NotFoundError: if the operation is not run there.
         """
-        wanted = self._tensor_or_op(op)
+        return self.before_operation(self._tensor_or_op(op), iteration, None)
+
+    def before_operation(
+        self, op: Operation, iteration: int | tuple[int, ...] | None, probe: Probe | None
+    ) -> Stop:
+        """Returns where the step stands, as `before`.
+
+        Args:
+            op: The operation.
+            iteration: As for `before`.
+            probe: Is told of each invocation before that; None for nobody.
+        """
         nodes = [
             n
             for n in self.call.plan.program.walk()
-            if any(o.id == wanted.id for o in n.origins) and not isinstance(n.op, Crossing)
+            if any(o.id == op.id for o in n.origins) and not isinstance(n.op, Crossing)
         ]
         at = "" if iteration is None else f" in iteration {iteration}"
-        why_not = f'"{wanted.name}" does not run by itself{at} in step {self.step}'
-        return self._stop_before([n.name for n in nodes], iteration, why_not)
+        why_not = f'"{op.name}" does not run by itself{at} in step {self.step}'
+        return self._stop_before([n.name for n in nodes], iteration, why_not, probe)
 
     def _tensor_or_op(self, op: Operation | Tensor | str) -> Operation:
         found: Tensor | Operation = self.graph.as_graph_element(op)
         return found.op if isinstance(found, Tensor) else found
 
     def _stop_before(
-        self, names: Sequence[str], iteration: int | tuple[int, ...] | None, why_not: str
+        self,
+        names: Sequence[str],
+        iteration: int | tuple[int, ...] | None,
+        why_not: str,
+        probe: Probe | None = None,
     ) -> Stop:
         """Returns a stop before the first of some nodes that runs, in an iteration."""
         is_met = False
@@ -199,7 +215,7 @@ class Replay(Replayer):
             is_met, is_first = is_met or here, not is_met
             return here and is_first
 
-        step = self.held(None, BreakTests(dict.fromkeys(names, test), {}))
+        step = self.held(None, BreakTests(dict.fromkeys(names, test), {}), probe)
         if step is None:
             raise NotFoundError(why_not)
         return Stop(self, step)

@@ -28,6 +28,7 @@ from flowscope.runtime.remote import asked, is_array
 from flowscope.runtime.replayer import Position, Replayer
 
 if TYPE_CHECKING:
+    from flowscope.debug.culprit import Culprit
     from flowscope.debug.debugger import Debugger
     from flowscope.runtime.gate import Gate
     from flowscope.runtime.planner import Planner
@@ -271,6 +272,20 @@ class Stop:
 
     def _tensor(self, tensor: Tensor | Operation | str) -> Tensor:
         return tensor_of(self._session.graph, tensor)
+
+    def culprit(self, computes: bool = True) -> Culprit | None:
+        """Returns the operation that made the value for which a watchpoint holds the step.
+
+        Where its inputs are gone, and the step is recorded (`Debugger.record`, `stop_at_nan`), the
+        step is computed again up to it.
+
+        Args:
+            computes: Whether it may be computed again.
+
+        Returns:
+            None where no watchpoint holds it, and where no operation is known.
+        """
+        return self._session.debug.culprit(self, computes)
 
     # -- replacing ------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ from flowscope.runtime.remote import RemoteValue, asked
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger
+    from flowscope.debug.history import History
 
 #: Op types whose outputs are finite where their inputs are, besides those that only show a part.
 _HARMLESS = frozenset(
@@ -67,12 +69,15 @@ class Found:
         what: "nan" or "inf", or the condition that was met.
         already: The names of fed tensors, variables and constants that it follows from and that
             held such a value before: it was not made there then.
+        path: From the first of these to the operation, each an input of the next; the operation
+            alone where there is none.
     """
 
     op: Operation | None
     iterations: tuple[int, ...]
     what: str
     already: tuple[str, ...]
+    path: tuple[Operation, ...]
 
     def __str__(self) -> str:
         name = "an operation" if self.op is None else f'"{self.op.name}" ({self.op.type})'
@@ -101,11 +106,17 @@ def _not_finite(array: Any) -> str:
     return "" if is_finite(array) else "nan" if np.isnan(array).any() else "inf"
 
 
+#: Of so many steps what was found is kept.
+MOST_FOUND = 16
+
+
 class Watchpoint(Breakpoint):
     """Holds steps where a value is not what it has to be, or ends them. Made by `Debugger.watch`.
 
     Attributes:
         found: What was found last; None for nothing yet.
+        raises: Whether it ends the step with an error there; else it holds it.
+        history: What is recorded as long as it stands; None for nothing.
     """
 
     def __init__(
@@ -119,8 +130,19 @@ class Watchpoint(Breakpoint):
     ) -> None:
         super().__init__(debugger, number, target or Target(), True, Conditions(when))
         self._exceptions = tuple(exceptions)
-        self._raises = raises
+        self.raises = raises
         self.found: Found | None = None
+        self.history: History | None = None
+        self._found_by_step: dict[int | None, Found] = {}
+
+    @property
+    def stops_at_nan(self) -> bool:
+        """Whether it holds steps wherever a value is not finite."""
+        return not self.has_target and self.conditions.when is None and not self.raises
+
+    def found_in(self, step: int | None) -> Found | None:
+        """Returns what was found last in a step, by its number; None for nothing."""
+        return self._found_by_step.get(step)
 
     def tests(self, plan: Plan, meant: Sequence[Node]) -> list[tuple[str, BreakTest]]:
         """Returns what code asks, by the names of the nodes."""
@@ -140,7 +162,8 @@ class Watchpoint(Breakpoint):
             what = self._found_in(value, ())
             if what:
                 already = () if self.conditions.when else (f'"{tensor.name}", which is fed',)
-                return self._is_violated(tensor.op, tensor.op, (), what, already)
+                found = Found(tensor.op, (), what, already, (tensor.op,))
+                return self._is_violated(tensor.op, found)
         return False
 
     def _heeds(self, node: Node) -> bool:
@@ -178,30 +201,28 @@ class Watchpoint(Breakpoint):
                 what = value is not None and self._found_in(value, iterations_in(run, counts))
                 if what:
                     op = node.origins[0].operation if node.origins else None
-                    is_traced = op is not None and is_plain
-                    already = _already(op, current_step()) if op and is_traced else ()
-                    return self._is_violated(node, op, iterations_in(run, counts), what, already)
+                    already: tuple[str, ...] = ()
+                    path: tuple[Operation, ...] = () if op is None else (op,)
+                    if op is not None and is_plain:
+                        already, path = _already(op, current_step())
+                    found = Found(op, iterations_in(run, counts), what, already, path)
+                    return self._is_violated(node, found)
             return False
 
         if not is_plain or not _has_flags(node):
             return test
         return FlagTest(test, self._debugger.flagged, _is_small_array(node))
 
-    def _is_violated(
-        self,
-        node: Node | Operation,
-        op: Operation | None,
-        iterations: tuple[int, ...],
-        what: str,
-        already: tuple[str, ...],
-    ) -> bool:
+    def _is_violated(self, node: Node | Operation, found: Found) -> bool:
         if not self.is_enabled:
             return False
-        step = current_step()
+        step, op, iterations = current_step(), found.op, found.iterations
         self.hits += 1
-        self.found = found = Found(op, iterations, what, already)
+        self.found = self._found_by_step[step.number] = found
+        while len(self._found_by_step) > MOST_FOUND:
+            del self._found_by_step[next(iter(self._found_by_step))]
         step.met = self
-        if self._raises:
+        if self.raises:
             at = f" in iteration {'/'.join(map(str, iterations))}" if iterations else ""
             facts = where(op) if op is not None else {}
             kind = node.op.type if isinstance(node, Node) else node.type
@@ -315,30 +336,37 @@ def _makes(node: Node) -> bool:
     return any(v.spec.dtype.kind in "fc" for v in node.outputs)
 
 
-def _already(op: Operation, step: Any) -> tuple[str, ...]:
-    """Returns what an operation follows from that is not finite by itself."""
+def _already(op: Operation, step: Any) -> tuple[tuple[str, ...], tuple[Operation, ...]]:
+    """Returns what an operation follows from that was not finite before the step, and the path."""
     call = step.call
     fed = {
         t: a for t, a in zip(call.plan.request.feeds, step.feeds, strict=False) if not is_finite(a)
     }
     states = dict(zip([h.origins[0].id for h in call.plan.handles], call.resources, strict=False))
-    found: dict[str, None] = {}
-    stack: list[Tensor] = list(op.inputs)
-    seen = set(stack)
-    while stack:
-        t = stack.pop()
+    found: dict[str, Tensor] = {}
+    waiting: deque[Tensor] = deque(op.inputs)
+    #: The operation by which each tensor was come upon.
+    taker = dict.fromkeys(waiting, op)
+    while waiting:
+        t = waiting.popleft()
         if t in fed:
-            found[f'"{t.name}", which is fed'] = None
+            found[f'"{t.name}", which is fed'] = t
         elif isinstance(t.op.definition, Const):
             if not is_finite(np.asarray(t.op.definition.value.array)):
-                found[f'"{t.name}", a constant'] = None
+                found[f'"{t.name}", a constant'] = t
         elif t.op.id in states and not is_finite(_value_of(states[t.op.id])):
-            found[f'"{t.op.name}", a variable'] = None
+            found[f'"{t.op.name}", a variable'] = t
         for before in t.op.inputs:
-            if before not in seen:
-                seen.add(before)
-                stack.append(before)
-    return tuple(found)
+            if before not in taker:
+                taker[before] = t.op
+                waiting.append(before)
+    path: list[Operation] = []
+    at = next(iter(found.values()), None)
+    while at is not None:
+        path.append(at.op)
+        after = taker[at]
+        at = next((t for t in after.outputs if t in taker), None) if after is not op else None
+    return tuple(found), (*path, op)
 
 
 def _value_of(state: Any) -> Any:

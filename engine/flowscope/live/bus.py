@@ -20,6 +20,8 @@ from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.live import debugging, explaining, history, progress, summaries
 from flowscope.live.clusters import ClusterQuestions, cluster_in
+from flowscope.live.culprits import CulpritQuestions
+from flowscope.live.findings import FindingQuestions
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
@@ -30,7 +32,9 @@ from flowscope.live.schema import (
     Ack,
     Alive,
     AskCluster,
+    AskCulprit,
     AskExplanation,
+    AskFindings,
     AskHistory,
     AskPlacement,
     AskSummaries,
@@ -113,6 +117,8 @@ class Feed:
         self.audience = Audience()
         self._clusters = ClusterQuestions()
         self._variables = VariableQuestions()
+        self._culprits = CulpritQuestions()
+        self._findings = FindingQuestions()
         self._seq = 0
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
@@ -244,6 +250,10 @@ class Feed:
     def _answer(self, asked: Question, port: Port) -> None:
         if isinstance(asked, AskValues):
             port.send(debugging.values(self.session, asked))
+        elif isinstance(asked, AskCulprit):
+            self._culprits.ask(self.session, asked, port.send)
+        elif isinstance(asked, AskFindings):
+            self._findings.ask(self._tracing, asked, port.send)
         elif isinstance(asked, AskPlacement):
             port.send(self._placing.answer(self.session, asked))
         elif isinstance(asked, AskHistory):
@@ -504,7 +514,7 @@ _DONE = {
     "pace": "going on at this pace",
 }
 #: Commands that the debugger carries out.
-_DEBUGGER = ("break", "watch", "unbreak", "enable", "disable", "replace")
+_DEBUGGER = ("break", "watch", "stop_at_nan", "unbreak", "enable", "disable", "replace")
 _LEVELS: dict[Level, str] = {
     "graph": "the graph as written",
     "lowered": "the latest step's program as lowered",

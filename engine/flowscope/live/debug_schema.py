@@ -82,6 +82,8 @@ class BreakpointState:
     is_watch: bool = False
     #: What a watchpoint has found last, "" for nothing.
     found: str = ""
+    #: Whether it holds steps wherever a value is not finite: "stop at the first NaN".
+    stops_at_nan: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ class StopState:
     #: Where a transfer runs next: the value that is sent, and the device that sends it; else "".
     sent: str = ""
     sender: str = ""
+    #: The operation whose value a watchpoint holds it for; None for none.
+    culprit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -171,3 +175,52 @@ class Values:
     #: The view that it is for.
     view: int
     kind: Literal["values"] = "values"
+
+
+@dataclass(frozen=True)
+class AskCulprit:
+    """A view asks what made the value for which a watchpoint holds a step; see `Culprit`."""
+
+    view: int
+    request_id: int
+    #: `StopState.id`.
+    stop: str
+    kind: Literal["ask_culprit"] = "ask_culprit"
+
+
+@dataclass(frozen=True)
+class CulpritStep:
+    """An operation on the way to a culprit."""
+
+    op: int
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The answer to `AskCulprit`."""
+
+    request_id: int
+    #: "" where it is the answer; else why there is none.
+    error: str
+    stop: str
+    #: "nan", "inf", or a condition that was met.
+    what: str
+    #: The number of the run; None before it has one.
+    step: int | None
+    iterations: tuple[int, ...]
+    #: From where the first such value of the step was made, or was before it, to the culprit.
+    path: tuple[CulpritStep, ...]
+    #: The user's line that made the culprit, "" for none, and what stands there.
+    place: str
+    source: str
+    #: What held such a value before the step, a text each.
+    already: tuple[str, ...]
+    outputs: tuple[ValueState, ...]
+    inputs: tuple[ValueState, ...]
+    #: Why the step cannot be computed again, "" if it can.
+    why_not: str
+    #: The view that it is for.
+    view: int
+    kind: Literal["culprit"] = "culprit"

@@ -49,17 +49,21 @@ def _breakpoint_state(point: Any) -> BreakpointState:
         point.is_after, point.is_enabled, point.hits, error,
         tuple(dict.fromkeys(one.op.id for one in standing)),
         tuple(dict.fromkeys(map(str, standing))), is_watch, found,
+        is_watch and point.stops_at_nan,
     )  # fmt: skip
 
 
 def _stop_state(stop: Stop, has_devices: bool) -> StopState:
     op = stop.op
     sent, sender = stop.transfer or ("", "")
+    point = stop.breakpoint
+    found = point.found_in(stop.step) if isinstance(point, Watchpoint) else None
+    culprit = None if found is None or found.op is None else found.op.id
     return StopState(
         stop.id, stop.step, None if op is None else op.id, stop.frame, stop.iterations,
         None if stop.breakpoint is None else stop.breakpoint.number,
         stop.is_past,
-        stop.device if has_devices else "", sent, sender,
+        stop.device if has_devices else "", sent, sender, culprit,
     )  # fmt: skip
 
 
@@ -75,6 +79,8 @@ def carry_out(session: Session, name: str, value: Any) -> str:
     if name == "watch":
         wish = {**asdict(value), "when": value.when or None}
         return f"watchpoint {debug.watch(**wish).number} is set"
+    if name == "stop_at_nan":
+        return _stop_at_nan(session, bool(value))
     if name == "replace":
         return _replace(session, value)
     points = {b.number: b for b in debug.breakpoints}
@@ -86,6 +92,16 @@ def carry_out(session: Session, name: str, value: Any) -> str:
         return f"breakpoint {point.number} is gone"
     point.is_enabled = name == "enable"
     return f"breakpoint {point.number} is {'on' if point.is_enabled else 'off'}"
+
+
+def _stop_at_nan(session: Session, is_wanted: bool) -> str:
+    if is_wanted:
+        session.debug.stop_at_nan()
+        return "steps are held at the first value that is not finite"
+    for point in session.debug.breakpoints:
+        if isinstance(point, Watchpoint) and point.stops_at_nan:
+            point.remove()
+    return "steps are not held at values that are not finite any more"
 
 
 def _set(session: Session, wish: BreakpointWish) -> Any:

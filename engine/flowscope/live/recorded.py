@@ -14,7 +14,7 @@ from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.build import import_graph_def
 from flowscope.graph.serialization.definition import GraphDef
-from flowscope.live import explaining, summaries, variables
+from flowscope.live import culprits, explaining, findings, summaries, variables
 from flowscope.live.bus import Feed, Subscriber
 from flowscope.live.debugging import value_state
 from flowscope.live.history import told_values
@@ -23,7 +23,9 @@ from flowscope.live.schema import (
     Ack,
     Alive,
     AskCluster,
+    AskCulprit,
     AskExplanation,
+    AskFindings,
     AskHistory,
     AskPlacement,
     AskSpans,
@@ -160,6 +162,10 @@ class RecordedFeed(Feed):
             send(Reply(message.command_id, False, NOTHING_RUNS, message.view))
         elif isinstance(message, AskValues):
             send(Values(message.request_id, NOTHING_RUNS, (), message.view))
+        elif isinstance(message, AskCulprit):
+            send(culprits.refused(message, NOTHING_RUNS))
+        elif isinstance(message, AskFindings):
+            send(findings.told(message, self.recording, None, None))
         elif isinstance(message, AskPlacement):
             send(Placement(message.request_id, NOTHING_RUNS, None, None, message.view))
         elif isinstance(message, AskHistory):

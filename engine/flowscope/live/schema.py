@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 9: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 11: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. Each view has numbers of its
 own, and says `Ack` for each message; two at most are on their way. A view that is silent for long
 is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
@@ -30,9 +30,12 @@ from flowscope.live.cluster_schema import (
 
 # And this is what it is told of traces.
 from flowscope.live.debug_schema import (
+    AskCulprit as AskCulprit,
     AskValues as AskValues,
     BreakpointState as BreakpointState,
     BreakpointWish as BreakpointWish,
+    Culprit as Culprit,
+    CulpritStep as CulpritStep,
     DebugState as DebugState,
     Replacement as Replacement,
     StopState as StopState,
@@ -98,8 +101,11 @@ from flowscope.live.summary_schema import (
     TextSeries as TextSeries,
 )
 from flowscope.live.trace_schema import (
+    AskFindings as AskFindings,
     AskSpans as AskSpans,
+    Findings as Findings,
     ProgramState as ProgramState,
+    SlowFinding as SlowFinding,
     Spans as Spans,
     StepSummary as StepSummary,
     Table as Table,
@@ -116,7 +122,7 @@ from flowscope.live.variables_schema import (
     VariableState as VariableState,
 )
 
-PROTOCOL = 10
+PROTOCOL = 11
 
 
 @dataclass(frozen=True)
@@ -472,8 +478,9 @@ class Command:
     #: level. "run" runs what is chosen to be fetched, once no cell is running. "trace" has steps
     #: traced, or iterations of a step that lasts, for all views.
     #: "step_out": until the innermost loop has ended; "step_run": to the step's end. "break" sets a
-    #: breakpoint, "watch" a watchpoint, "unbreak", "enable" and "disable" take one. "replace" gives
-    #: a tensor a value.
+    #: breakpoint, "watch" a watchpoint, "unbreak", "enable" and "disable" take one; "stop_at_nan"
+    #: sets, or with 0 removes, a watchpoint of all values that are not finite. "replace" gives a
+    #: tensor a value.
     name: Literal[
         "pause",
         "resume",
@@ -488,6 +495,7 @@ class Command:
         "trace",
         "break",
         "watch",
+        "stop_at_nan",
         "unbreak",
         "enable",
         "disable",
@@ -554,6 +562,8 @@ FromKernel = (
     | Reply
     | Spans
     | Values
+    | Culprit
+    | Findings
     | Placement
     | TensorHistory
     | Cluster
@@ -565,6 +575,8 @@ FromKernel = (
 Question = (
     AskSpans
     | AskValues
+    | AskCulprit
+    | AskFindings
     | AskPlacement
     | AskHistory
     | AskCluster

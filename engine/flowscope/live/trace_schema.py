@@ -165,3 +165,44 @@ class AskSpans:
     #: The view that asks.
     view: int
     kind: Literal["ask_spans"] = "ask_spans"
+
+
+@dataclass(frozen=True)
+class AskFindings:
+    """A view asks why steps take as long as they do; the answer is one `Findings`."""
+
+    view: int
+    request_id: int
+    #: The program whose steps are meant: `ProgramState.number`.
+    program: int
+    kind: Literal["ask_findings"] = "ask_findings"
+
+
+@dataclass(frozen=True)
+class SlowFinding:
+    """Why steps are slow: see `flowscope.tracing.findings`."""
+
+    topic: Literal["operation", "copies", "waiting", "python", "plans"]
+    #: Its part of a step's time, 0 to 1.
+    share: float
+    text: str
+    advice: str
+    #: The operations that it is about, the most costly first.
+    ops: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The answer to `AskFindings`."""
+
+    request_id: int
+    #: "" where it is the answer; else why there is none.
+    error: str
+    #: Of how many steps, and seconds of one of them with the time before it.
+    steps: int
+    step_s: float
+    #: The largest share first; () where nothing stands out.
+    findings: tuple[SlowFinding, ...]
+    #: The view that it is for.
+    view: int
+    kind: Literal["findings"] = "findings"

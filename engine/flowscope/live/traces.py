@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.debug.explain import Measured, measured
+from flowscope.live.findings import PaceMeter
 from flowscope.live.sampling import Schedule
 from flowscope.live.schema import (
     AskSpans,
@@ -32,6 +33,7 @@ from flowscope.runtime.samples import Sample
 from flowscope.runtime.session import Session
 from flowscope.runtime.step_trace import StepTrace
 from flowscope.runtime.tracers import attach, detach
+from flowscope.tracing.findings import Pace
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording, Totals, TracedNode, TracedStep
 from flowscope.tracing.typical import ProgramFigures
@@ -70,6 +72,7 @@ class Tracing:
         #: By the numbers of the steps in memory, which are held with them.
         self._summaries: dict[int, tuple[TracedStep, StepSummary]] = {}
         self._schedule = Schedule()
+        self._meter = PaceMeter()
 
     # -- a tracer of the session ----------------------------------------------------------------
 
@@ -102,6 +105,7 @@ class Tracing:
     def ask(self, session: Session, now_s: float) -> None:
         """Has the next step of each plan traced that is due, and parts of steps that last."""
         running = self._schedule.look(session.gate.inside, self._seen_plans(session), now_s)
+        self._meter.look(session, now_s)
         if not self.steps_per_s:
             return
         if self._session is not session or self._schedule.is_any_due():
@@ -132,6 +136,15 @@ class Tracing:
     def measured(self) -> Measured:
         """Returns what operations took in the steps that were traced."""
         return measured(*self._recorder.totals())
+
+    def recording(self) -> Recording:
+        """Returns what is kept."""
+        return self._recorder.recording()
+
+    @property
+    def pace(self) -> Pace | None:
+        """How steps followed each other lately; None where too few have run."""
+        return self._meter.pace
 
     def typical(self) -> tuple[tuple[TracedNode, ...], Totals, tuple[ProgramFigures, ...]]:
         """Returns what operations take in a typical step; see `Recorder.typical`."""

@@ -226,8 +226,8 @@ _WISHES: dict[str, Any] = {
     "replay": ReplayWish,
     "move": MoveWish,
 }
-#: Commands whose value is a number of seconds, or of steps a second.
-_PACES = ("pace", "trace")
+#: Commands whose value is a number: of seconds, of steps a second, 1 or 0.
+_PACES = ("pace", "trace", "stop_at_nan")
 _PLAIN = (
     "pause", "resume", "stop", "step_op", "step_iteration", "step_out", "step_run", "step_back",
     "record", "run",

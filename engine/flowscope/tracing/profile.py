@@ -12,6 +12,7 @@ from flowscope.runtime.step_trace import MOST
 from flowscope.runtime.tracers import attach, detach
 from flowscope.tracing.chrome import chrome_trace
 from flowscope.tracing.files import save
+from flowscope.tracing.findings import Findings, why_slow
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording, TensorValues
 from flowscope.tracing.tables import Table, table
@@ -58,6 +59,14 @@ class profile:
             by: "op", "type", "scope", "line", "device" or "phase".
         """
         return table(self.recording, by)
+
+    def why_slow(self) -> Findings:
+        """Returns why the steps took as long as they did: five findings at most, with evidence.
+
+        The largest share of one operation, copies, waiting, Python between steps, and plans that
+        were made again and again. Each names the operations that it is about.
+        """
+        return why_slow(self.recording)
 
     def save(self, path: Any) -> None:
         """Writes what was traced to a file, with the graph where that can be written, and values.

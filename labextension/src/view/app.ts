@@ -1,7 +1,9 @@
 /** The app: a view of one graph, made of a stage and panels around one model and one store. */
 import { ClusterModel } from "../model/cluster.js";
+import { CulpritModel } from "../model/culprit.js";
 import { DebugModel, standing } from "../model/debug.js";
 import { ExplanationModel } from "../model/explanation.js";
+import { FindingsModel } from "../model/findings.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { rate as rateText } from "../model/figures.js";
 import { levelText } from "../model/level_facts.js";
@@ -49,6 +51,8 @@ export class App {
   readonly trace = new TraceModel(this.model);
   readonly debug = new DebugModel(this.model);
   readonly past = new PastModel(this.model);
+  readonly culprit = new CulpritModel(this.debug);
+  readonly findings = new FindingsModel();
   readonly explanation = new ExplanationModel();
   readonly summaries = new SummariesModel(this.model);
   readonly variables = new VariablesModel(this.model);
@@ -85,7 +89,7 @@ export class App {
     const commands = new CommandTable(() => this.#view, until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
-      trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, variables: this.variables, explanation: this.explanation, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
+      trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, variables: this.variables, explanation: this.explanation, culprit: this.culprit, findings: this.findings, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
       finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
     };

@@ -1,7 +1,9 @@
 /** What a panel and a command of a view may use. */
 import type { ClusterModel } from "../model/cluster.js";
+import type { CulpritModel } from "../model/culprit.js";
 import type { DebugModel } from "../model/debug.js";
 import type { ExplanationModel } from "../model/explanation.js";
+import type { FindingsModel } from "../model/findings.js";
 import type { GraphModel } from "../model/graph.js";
 import type { BoxId } from "../model/ids.js";
 import type { PastModel } from "../model/past.js";
@@ -56,6 +58,8 @@ export interface ViewContext {
   readonly past: PastModel;
   /** What the kernel has explained of an operation. */
   readonly explanation: ExplanationModel;
+  readonly culprit: CulpritModel;
+  readonly findings: FindingsModel;
   /** What writers of summaries were given. */
   readonly summaries: SummariesModel;
   /** The variables, and what the session keeps of them. */

@@ -45,6 +45,8 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
     else if (instruction.kind === "told" && instruction.message.kind === "summaries") app.summaries.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "explanation") app.explanation.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "variables") app.variables.take(finish(unpack(instruction.message, buffers)));
+    else if (instruction.kind === "told" && instruction.message.kind === "culprit") app.culprit.take(finish(unpack(instruction.message, buffers)));
+    else if (instruction.kind === "told" && instruction.message.kind === "findings") app.findings.take(instruction.message);
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };
@@ -108,7 +110,7 @@ function otherVersion(protocol: number): string {
 }
 
 const SEEN: ReadonlySet<Command["name"]> = new Set([
-  "step_op", "step_iteration", "step_out", "step_run", "pace", "level", "run", "move", "unbreak", "enable", "disable",
+  "step_op", "step_iteration", "step_out", "step_run", "pace", "level", "run", "move", "unbreak", "enable", "disable", "stop_at_nan",
   "record", "replay", "step_back",
 ]);
 

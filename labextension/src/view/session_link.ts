@@ -1,6 +1,6 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { ClusterWish, ExplanationWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish, VariablesWish } from "../wire/channel.js";
+import type { ClusterWish, CulpritWish, ExplanationWish, FindingsWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish, VariablesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
@@ -12,7 +12,8 @@ export type Ask = (
     | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
     | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
     | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish }
-    | { readonly kind: "ask_variables"; readonly wish: VariablesWish },
+    | { readonly kind: "ask_variables"; readonly wish: VariablesWish }
+    | { readonly kind: "ask_culprit"; readonly wish: CulpritWish } | { readonly kind: "ask_findings"; readonly wish: FindingsWish },
 ) => void;
 
 export class SessionLink {
@@ -64,6 +65,16 @@ export class SessionLink {
   /** Asks for the list of variables. */
   askVariables(wish: VariablesWish): void {
     this.#ask({ kind: "ask_variables", wish });
+  }
+
+  /** Asks what made the value that a watchpoint holds a step for. */
+  askCulprit(wish: CulpritWish): void {
+    this.#ask({ kind: "ask_culprit", wish });
+  }
+
+  /** Asks why steps are slow. */
+  askFindings(wish: FindingsWish): void {
+    this.#ask({ kind: "ask_findings", wish });
   }
 
   /** Asks where operations are placed. */

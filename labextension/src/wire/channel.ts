@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskCluster, type AskExplanation, type AskHistory, type AskPlacement, type AskSpans, type AskSummaries, type AskValues, type AskVariables, type Cluster, type Command, type Delta, type Explanation, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Summaries, type TensorHistory, type Values, type Variables } from "./messages.js";
+import { PROTOCOL, type Ack, type AskCluster, type AskCulprit, type AskExplanation, type AskFindings, type AskHistory, type AskPlacement, type AskSpans, type AskSummaries, type AskValues, type AskVariables, type Cluster, type Command, type Culprit, type Delta, type Explanation, type Findings, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Summaries, type TensorHistory, type Values, type Variables } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -28,6 +28,10 @@ export type VariablesWish = Pick<AskVariables, "request_id" | "measured">;
 /** What a view wants to know of the cluster. */
 export type ClusterWish = Pick<AskCluster, "request_id">;
 
+/** What a view wants to know of what a watchpoint has found, and of why steps are slow. */
+export type CulpritWish = Pick<AskCulprit, "request_id" | "stop">;
+export type FindingsWish = Pick<AskFindings, "request_id" | "program">;
+
 export type ChannelEvent =
   | { readonly kind: "open" }
   | { readonly kind: "message"; readonly message: FromKernel; readonly at_ms: number }
@@ -40,6 +44,8 @@ export type ChannelEvent =
   | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
   | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish }
   | { readonly kind: "ask_variables"; readonly wish: VariablesWish }
+  | { readonly kind: "ask_culprit"; readonly wish: CulpritWish }
+  | { readonly kind: "ask_findings"; readonly wish: FindingsWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -53,10 +59,10 @@ export type Instruction =
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What answers a question, and not a command. */
-type Answer = Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
+type Answer = Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables | Culprit | Findings;
 
 const isAnswer = (message: FromKernel): message is Answer => ANSWERS.has(message.kind);
-const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster", "summaries", "explanation", "variables"]);
+const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster", "summaries", "explanation", "variables", "culprit", "findings"]);
 const KINDS: ReadonlySet<FromKernel["kind"]> = new Set([...ANSWERS, "snapshot", "delta", "reply"]);
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -165,6 +171,8 @@ export class Channel {
     if (event.kind === "ask_summaries" && action === "ask") return [{ kind: "send", message: { kind: "ask_summaries", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_variables" && action === "ask") return [{ kind: "send", message: { kind: "ask_variables", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_explanation" && action === "ask") return [{ kind: "send", message: { kind: "ask_explanation", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_culprit" && action === "ask") return [{ kind: "send", message: { kind: "ask_culprit", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_findings" && action === "ask") return [{ kind: "send", message: { kind: "ask_findings", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;
     if (action === "drop") return [];

@@ -111,13 +111,14 @@ export function unpacked(message: FromKernel, buffers: readonly Buffer[]): FromK
 
 /** The same in slices. */
 export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buffer[]): Sliced<M> {
-  if (message.kind === "reply" || message.kind === "placement" || message.kind === "cluster") return message;
+  if (message.kind === "reply" || message.kind === "placement" || message.kind === "cluster" || message.kind === "findings") return message;
   if (message.kind === "spans") {
     const { frames, spans, memory } = message;
     return { ...message, frames: filled(frames, buffers), spans: filled(spans, buffers), memory: filled(memory, buffers) };
   }
   const value = (one: ValueState): ValueState => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) });
   if (message.kind === "values" || message.kind === "variables") return { ...message, values: message.values.map(value) };
+  if (message.kind === "culprit") return { ...message, inputs: message.inputs.map(value), outputs: message.outputs.map(value) };
   if (message.kind === "history") return { ...message, values: filled(message.values, buffers), shown: message.shown && value(message.shown) };
   if (message.kind === "explanation") {
     return { ...message, tensors: message.tensors.map((one) => ({ ...one, value: one.value && value(one.value) })) };

@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 10;
+export const PROTOCOL = 11;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -154,6 +154,7 @@ export interface BreakpointState {
   readonly where: readonly string[];
   readonly is_watch: boolean;
   readonly found: string;
+  readonly stops_at_nan: boolean;
 }
 
 /** A step that is held: values can be asked of it until it goes on. */
@@ -168,6 +169,7 @@ export interface StopState {
   readonly device: string;
   readonly sent: string;
   readonly sender: string;
+  readonly culprit: number | null;
 }
 
 /** The breakpoints of a session, and the steps that are held. */
@@ -214,6 +216,40 @@ export interface Values {
   readonly values: readonly ValueState[];
   readonly view: number;
   readonly kind: "values";
+}
+
+/** A view asks what made the value for which a watchpoint holds a step; see `Culprit`. */
+export interface AskCulprit {
+  readonly view: number;
+  readonly request_id: number;
+  readonly stop: string;
+  readonly kind: "ask_culprit";
+}
+
+/** An operation on the way to a culprit. */
+export interface CulpritStep {
+  readonly op: number;
+  readonly name: string;
+  readonly type: string;
+}
+
+/** The answer to `AskCulprit`. */
+export interface Culprit {
+  readonly request_id: number;
+  readonly error: string;
+  readonly stop: string;
+  readonly what: string;
+  readonly step: number | null;
+  readonly iterations: readonly number[];
+  readonly path: readonly CulpritStep[];
+  readonly place: string;
+  readonly source: string;
+  readonly already: readonly string[];
+  readonly outputs: readonly ValueState[];
+  readonly inputs: readonly ValueState[];
+  readonly why_not: string;
+  readonly view: number;
+  readonly kind: "culprit";
 }
 
 /** A view asks what an operation does; the answer is one `Explanation`. */
@@ -657,7 +693,7 @@ export interface Ack {
 /** A view asks for something to be done at the next safepoint. */
 export interface Command {
   readonly command_id: number;
-  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "watch" | "unbreak" | "enable" | "disable" | "replace" | "step_back" | "record" | "replay" | "move";
+  readonly name: "pause" | "resume" | "stop" | "step_op" | "step_iteration" | "step_out" | "step_run" | "pace" | "level" | "run" | "trace" | "break" | "watch" | "stop_at_nan" | "unbreak" | "enable" | "disable" | "replace" | "step_back" | "record" | "replay" | "move";
   readonly value: number | string | BreakpointWish | WatchWish | Replacement | RecordWish | ReplayWish | MoveWish | null;
   readonly view: number;
   readonly kind: "command";
@@ -841,6 +877,34 @@ export interface AskSpans {
   readonly kind: "ask_spans";
 }
 
+/** A view asks why steps take as long as they do; the answer is one `Findings`. */
+export interface AskFindings {
+  readonly view: number;
+  readonly request_id: number;
+  readonly program: number;
+  readonly kind: "ask_findings";
+}
+
+/** Why steps are slow: see `flowscope.tracing.findings`. */
+export interface SlowFinding {
+  readonly topic: "operation" | "copies" | "waiting" | "python" | "plans";
+  readonly share: number;
+  readonly text: string;
+  readonly advice: string;
+  readonly ops: readonly number[];
+}
+
+/** The answer to `AskFindings`. */
+export interface Findings {
+  readonly request_id: number;
+  readonly error: string;
+  readonly steps: number;
+  readonly step_s: number;
+  readonly findings: readonly SlowFinding[];
+  readonly view: number;
+  readonly kind: "findings";
+}
+
 /** A view asks for the list of variables; the answer is one `Variables`. */
 export interface AskVariables {
   readonly view: number;
@@ -877,6 +941,6 @@ export interface Variables {
   readonly kind: "variables";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Culprit | Findings | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation | AskVariables;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskCulprit | AskFindings | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation | AskVariables;
