@@ -8,15 +8,13 @@ import { seenText } from "../src/render/legible.js";
 import { roomIn, zoomToFit } from "../src/view/camera.js";
 import type { Scene } from "../src/render/marks.js";
 
-/** The stage's size, and what its buttons and its line of text take of it. */
+/** The stage's size. */
 export interface StageSize { readonly width: number; readonly height: number }
-const TOOLS_PX = 36;
-const TEXT_PX = 30;
 const MARGIN_PX = 16;
 
 /** What a fitted picture may take of a stage. */
 export function roomOf({ width, height }: StageSize): Room {
-  return roomIn(width - TOOLS_PX, height, TEXT_PX, MARGIN_PX);
+  return roomIn(width, height, MARGIN_PX);
 }
 
 export function zoomOf({ w, h }: Positions, stage: StageSize): number {
@@ -106,7 +104,7 @@ export function labels(scene: Scene, zoom: number): Labels {
 /** Shares of the stage's width and height that a fitted picture fills, and of its area that leaf and closed boxes do. */
 export function cover(graph: VisibleGraph, positions: Positions, stage: StageSize): { width: number; height: number; boxes: number } {
   const zoom = zoomOf(positions, stage);
-  const [width, height] = [stage.width - TOOLS_PX - 2 * MARGIN_PX, stage.height - TEXT_PX - 2 * MARGIN_PX];
+  const [width, height] = [stage.width - 2 * MARGIN_PX, stage.height - 2 * MARGIN_PX];
   let area = 0;
   for (const { id, isOpen } of graph.boxes.values()) {
     const rect = isOpen ? undefined : positions.boxes.get(id);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import type { Rect } from "../src/layout/types.js";
 import type { Camera } from "../src/render/paint.js";
-import { fitBelow, growthOf, showNear, showOpened } from "../src/view/camera.js";
+import { fitIn, showNear, showOpened } from "../src/view/camera.js";
 
 const [WIDTH, HEIGHT, LEGIBLE] = [800, 400, 0.6];
 const LIFE: Camera = { x: 0, y: 0, zoom: 1 };
@@ -19,22 +19,16 @@ function isInside(camera: Camera, rect: Rect, margin: number): boolean {
   return x >= margin - e && y >= margin - e && x + w <= WIDTH - margin + e && y + h <= HEIGHT - margin + e;
 }
 
-test("a stage grows as high as a picture needs at its width", () => {
-  assert.equal(growthOf(400, 500, 800, 30), 562);
-  assert.equal(growthOf(1536, 500, 800, 30), 312);
-  assert.equal(growthOf(0, 0, 800, 30), 62);
+test("a picture that is fitted stands in the middle, and all of it is on the stage", () => {
+  assert.deepEqual(fitIn(200, 100, WIDTH, HEIGHT), { zoom: 1.5, x: 250, y: 125 });
+  assert.deepEqual(fitIn(200, 368, WIDTH, HEIGHT), { zoom: 1, x: 300, y: 16 });
+  for (const [w, h] of [[200, 1000], [90_000, 300], [40, 70_000]] as const) {
+    assert.ok(isInside(fitIn(w, h, WIDTH, HEIGHT), { x: 0, y: 0, w, h }, 16), `${w} x ${h}`);
+  }
 });
 
-test("a picture that is fitted stands in the middle, and below the text at the top", () => {
-  assert.deepEqual(fitBelow(200, 100, WIDTH, HEIGHT, 30), { zoom: 1.5, x: 250, y: 125 });
-  assert.deepEqual(fitBelow(200, 338, WIDTH, HEIGHT, 30), { zoom: 1, x: 300, y: 46 });
-  const small = fitBelow(200, 1000, WIDTH, HEIGHT, 30);
-  assert.ok(isInside(small, { x: 0, y: 0, w: 200, h: 1000 }, 16));
-  assert.equal(small.y, 46);
-});
-
-test("a picture that would be too small to be read is fitted from its upper left corner", () => {
-  assert.deepEqual(fitBelow(5000, 1000, WIDTH, HEIGHT, 30, LEGIBLE), { zoom: LEGIBLE, x: 16, y: 46 });
+test("a picture that would be too small to be read is first shown from its upper left corner", () => {
+  assert.deepEqual(fitIn(5000, 1000, WIDTH, HEIGHT, LEGIBLE), { zoom: LEGIBLE, x: 16, y: 16 });
 });
 
 test("a box that was opened stays where it was, if it fits there", () => {

@@ -82,6 +82,6 @@ test("Escape closes the help before it leaves a selection", () => {
 test("no two panels have the same id, nor the same place", () => {
   assert.equal(new Set(PANELS.map(({ id }) => id)).size, PANELS.length);
   assert.equal(new Set(PANELS.map(({ region, order }) => `${region} ${order}`)).size, PANELS.length);
-  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["position", "crumbs", "minimap", "tools", "keys", "save", "find", "card", "speech"]);
-  assert.deepEqual(panelsIn("strip").map(({ id }) => id), ["heat", "devices"]);
+  assert.deepEqual(panelsIn("stage").map(({ id }) => id), ["minimap", "keys", "more", "save", "card", "speech"]);
+  assert.deepEqual(panelsIn("strip").map(({ id }) => id), ["find", "heat", "devices"]);
 });

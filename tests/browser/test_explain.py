@@ -45,8 +45,8 @@ def test_an_operation_is_explained_with_the_values_of_the_held_step(
     expect(panel).to_contain_text("Select an operation: what it does is explained here")
     stage.press("/")
     page.locator(".fs-find input").fill("product")
-    find, tools = [page.locator(one).bounding_box() for one in (".fs-find", ".fs-tools")]
-    assert find["x"] + find["width"] <= tools["x"], "the search leaves the tools free"
+    find, rail = [page.locator(one).bounding_box() for one in (".fs-find", ".fs-rail")]
+    assert find["x"] + find["width"] <= rail["x"], "the search leaves the tabs free"
     page.keyboard.press("Enter")
     host.pump(lambda: "has the op type MatMul" in panel.inner_text())
     expect(panel).to_contain_text("no fetch or target of this plan needs it")

@@ -65,6 +65,11 @@ class View:
         self.page.get_by_role("button", name=name, exact=True).click()
         self.carry()
 
+    def open_tab(self, name: str) -> None:
+        """Opens a tab, which has its buttons."""
+        self.page.get_by_role("tab", name=name, exact=True).click()
+        self.carry()
+
     def item(self, label: str) -> Locator:
         return self.page.get_by_role("treeitem", name=label)
 
@@ -101,6 +106,7 @@ def test_a_loop_is_shown_as_its_primitives_which_lead_back_to_it(opened: Any) ->
     x = fs.placeholder(fs.float32, [], name="x")
     loop = fs.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [0, x], name="loop")
     view = opened()
+    view.open_tab("Run")
     lowered = view.page.get_by_role("button", name="Lowered")
     expect(lowered).to_have_attribute("aria-pressed", "false")
     view.press("Lowered")
@@ -110,6 +116,7 @@ def test_a_loop_is_shown_as_its_primitives_which_lead_back_to_it(opened: Any) ->
         view.press("Lowered")
         expect(lowered).to_have_attribute("aria-pressed", "true")
         expect(view.page.get_by_test_id("fs-message")).to_have_text("")
+        view.press("More")
         view.press("Outline")
         view.select("loop, ", "NextIteration, ")
         expect(view.inspector).to_contain_text("In the graph as written")
@@ -128,6 +135,7 @@ def test_what_always_runs_is_marked_and_a_queue_tells_what_is_in_it(opened: Any)
     queue = fs.FIFOQueue(10, [fs.float32], shapes=[[]], name="orders")
     fill = queue.enqueue_many([[1.0, 2.0, 3.0]])
     view = opened()
+    view.press("More")
     view.press("Outline")
     view.select("squared, Square, always runs")
     expect(view.inspector).to_contain_text("though only a branch needs it:")
@@ -160,6 +168,7 @@ def test_a_running_loop_is_watched_at_either_level(opened: Any) -> None:
                 assert sess.gate._changed.wait_for(lambda: sess.gate.state == "paused", PATIENCE_S)
             view.tick()
             expect(view.page.get_by_test_id("fs-frames")).to_contain_text("loop")
+            view.open_tab("Run")
             view.press("Lowered")
             expect(view.page.get_by_role("button", name="Lowered")).to_have_attribute(
                 "aria-pressed", "true"
@@ -185,8 +194,10 @@ def test_the_program_that_is_shown_follows_what_is_run(opened: Any) -> None:
     crumbs = view.page.get_by_role("navigation", name="Breadcrumb")
     with fs.Session() as sess:
         sess.run(y, {x: 2.0})
+        view.open_tab("Run")
         view.press("Lowered")
         expect(crumbs).to_have_text("program of y")
+        view.press("More")
         view.press("Outline")
         view.select("y, Exp")
         sess.run(z, {x: 2.0})
@@ -213,6 +224,7 @@ def test_a_loop_made_by_hand_is_a_frame(opened: Any) -> None:
     i.op._update_input(1, fs.raw_ops.NextIteration(data=step))
     end = fs.raw_ops.Exit(data=stop)
     view = opened()
+    view.press("More")
     view.press("Outline")
     view.select("count, loop", "i, Merge")
     view.item("count, loop").locator(".fs-item").first.click()

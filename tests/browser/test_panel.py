@@ -72,19 +72,23 @@ def test_the_panel_lives_beside_a_busy_cell_and_over_a_reload(
     expect(state).to_have_text("stopped")
 
 
-def test_panels_split_close_and_are_remembered(
+def test_sections_open_close_and_are_remembered(
     notebook: Notebook, panel: Locator, page: Page
 ) -> None:
     notebook.run(3)  # %flowscope
-    inspector = panel.get_by_role("tab", name="Inspector")
+    inspector = panel.get_by_role("button", name="Inspector", exact=True)
     expect(inspector).to_be_visible()
-    expect(panel.get_by_role("tab", name="Running loops")).to_be_visible()
-    inspector.locator(".lm-TabBar-tabCloseIcon").click()
+    panel.get_by_role("button", name="Close Inspector").click()
     expect(inspector).to_be_hidden()
+    panel.get_by_role("tab", name="Values").click()
+    edge = panel.get_by_role("separator")
+    edge.press("ArrowUp")
+    size = edge.get_attribute("aria-valuenow") or ""
     page.locator(".lm-DockPanel-tabBar [data-id=flowscope-panel] .lm-TabBar-tabCloseIcon").click()
     expect(panel).to_have_count(0)
     notebook.panel.locator(".jp-Toolbar [data-jp-item-name=flowscope] button").click()
-    expect(panel.get_by_role("tab", name="Graph")).to_be_visible()
+    expect(panel.get_by_test_id("fs-variables")).to_be_visible()
+    expect(edge).to_have_attribute("aria-valuenow", size)
     expect(inspector).to_be_hidden()
     panel.get_by_test_id("fs-stage").press("i")
     expect(inspector).to_be_visible()
@@ -152,16 +156,17 @@ def test_what_the_docked_stage_refers_to_is_in_the_page(
     def referred(name: str) -> Locator:
         return page.locator(f"#{stage.get_attribute(name)}")
 
-    expect(panel.get_by_role("tab", name="Outline")).to_have_count(0)
+    outline = panel.get_by_role("button", name="Outline", exact=True)
+    expect(outline).to_be_hidden()
     stage.press("ArrowDown")
     expect(stage).to_have_attribute("aria-activedescendant", re.compile("."))
     expect(referred("aria-owns")).to_have_role("tree")
     expect(referred("aria-activedescendant")).to_have_role("treeitem")
     stage.press("o")
-    expect(panel.get_by_role("tab", name="Outline")).to_be_visible()
+    expect(outline).to_be_visible()
     expect(referred("aria-owns")).to_be_in_viewport()
     stage.press("o")
-    expect(panel.get_by_role("tab", name="Outline")).to_have_count(0)
+    expect(outline).to_be_hidden()
     expect(referred("aria-activedescendant")).to_have_role("treeitem")
 
 

@@ -69,6 +69,7 @@ def test_a_picture_is_saved_as_svg_png_and_dot(small: Notebook, page: Page, tmp_
     expect(output.locator(".fs-view[data-ready]")).to_be_visible()
     found = {}
     for name in ("SVG", "PNG", "DOT (Graphviz)"):
+        output.get_by_role("button", name="More", exact=True).click()
         output.get_by_role("button", name="Save the picture").click()
         with page.expect_download() as download:
             output.get_by_role("button", name=f"Save as {name}").click()

@@ -21,11 +21,6 @@ export class OpenScopes {
     this.#view = view;
   }
 
-  /** Whether the user has opened or closed anything. */
-  get hasChosen(): boolean {
-    return this.#store.opened.size > 0;
-  }
-
   isOpen(path: string): boolean {
     return path === "" || (this.#store.opened.get(path) ?? this.#automatic?.has(path) ?? false);
   }

@@ -5,7 +5,7 @@ import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
 import { make } from "../view/dom.js";
 import { CommModel, isGone, type Kernel } from "./comm_model.js";
-import { DockArrangement, type LayoutMemory } from "./dock.js";
+import type { LayoutMemory } from "./tokens.js";
 import { core } from "./output.js";
 
 /** The comm of the panel: see flowscope_widgets/panel.py. */
@@ -155,7 +155,7 @@ export class Instrument extends Widget {
     this.#showing.abort();
     this.#showing = new AbortController();
     this.#waiting.hidden = true;
-    render({ model, el: this.#host, signal: this.#showing.signal, arrangement: new DockArrangement(this.#memory) });
+    render({ model, el: this.#host, signal: this.#showing.signal, arrangement: { isDocked: true, memory: this.#memory } });
   }
 
   #wait(text: string): void {

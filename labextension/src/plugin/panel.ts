@@ -6,10 +6,9 @@ import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStateDB } from "@jupyterlab/statedb";
 import type { DockLayout } from "@lumino/widgets";
 import { offerPanel, PANEL_EVENT, type PanelWish } from "../view/host.js";
-import type { LayoutMemory } from "./dock.js";
-import type { Area } from "./dock_layout.js";
 import type { Instrument } from "./instrument.js";
-import { IPanel, type PanelHandle } from "./tokens.js";
+import type { Kept } from "../view/division.js";
+import { IPanel, type LayoutMemory, type PanelHandle } from "./tokens.js";
 
 const ID = "flowscope:panel";
 export const OPEN = "flowscope:open";
@@ -102,22 +101,22 @@ class Panel implements PanelHandle {
 /** How the panels in the panel were left. */
 class Memory implements LayoutMemory {
   readonly #states: IStateDB | null;
-  #area: Area | null = null;
+  #kept: unknown = null;
 
   constructor(states: IStateDB | null) {
     this.#states = states;
   }
 
   async load(): Promise<void> {
-    this.#area = ((await this.#states?.fetch(`${ID}:layout`)) ?? null) as Area | null;
+    this.#kept = (await this.#states?.fetch(`${ID}:layout`)) ?? null;
   }
 
-  read(): Area | null {
-    return this.#area;
+  read(): unknown {
+    return this.#kept;
   }
 
-  write(area: Area): void {
-    this.#area = area;
-    void this.#states?.save(`${ID}:layout`, area as unknown as Parameters<IStateDB["save"]>[1]);
+  write(kept: Kept): void {
+    this.#kept = kept;
+    void this.#states?.save(`${ID}:layout`, kept as unknown as Parameters<IStateDB["save"]>[1]);
   }
 }

@@ -1,5 +1,9 @@
 /** What the plugins give each other. */
 import { Token } from "@lumino/coreutils";
+import type { Arrangement } from "../view/arrangement.js";
+
+/** How the docked panel was left. */
+export type LayoutMemory = NonNullable<Arrangement["memory"]>;
 
 /** The docked panel. */
 export interface PanelHandle {

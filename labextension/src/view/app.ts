@@ -17,11 +17,12 @@ import { Store, type StoreChange } from "../model/store.js";
 import { TraceModel } from "../model/trace.js";
 import { VariablesModel } from "../model/variables.js";
 import type { Picture } from "../render/scene.js";
-import { besideStage, elementsIn, type Arrangement } from "./arrangement.js";
+import { inPage, type Arrangement } from "./arrangement.js";
 import { readTheme, watchTheme } from "./colors.js";
 import { CommandTable } from "./command_table.js";
 import type { ViewContext } from "./context.js";
 import { Display } from "./display.js";
+import { heightIn, keptIn } from "./division.js";
 import { make } from "./dom.js";
 import { Drawers } from "./drawers.js";
 import { Finder } from "./finder.js";
@@ -31,10 +32,11 @@ import { Navigation } from "./navigation.js";
 import type { Region } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
 import { keepPresses } from "./presses.js";
-import { PANELS_IN_ORDER } from "./registry.js";
+import { panelsIn } from "./registry.js";
 import { notesOf, opName, wouldRun } from "../model/run_setup.js";
 import { RunLink } from "./run_link.js";
 import { SessionLink, type Ask, type SendCommand } from "./session_link.js";
+import { Sections } from "./sections.js";
 import { Slicer } from "./slicer.js";
 import { stateOf } from "./state.js";
 import { Stage } from "./stage.js";
@@ -42,8 +44,6 @@ import { storeOf, type WidgetState } from "./store_sync.js";
 import { Timeline } from "./timeline.js";
 import type { DebugState, Snapshot } from "../wire/messages.js";
 
-/** Where panels are that are opened and closed by hand. */
-const BESIDE: ReadonlySet<Region> = new Set(["left", "right", "below"]);
 const LEVEL_NAMES = { graph: "Graph", lowered: "Lowered", partitions: "Cut" } as const;
 
 export class App {
@@ -63,6 +63,8 @@ export class App {
   readonly #view: ViewContext;
   readonly #display: Display;
   readonly #root = make("div", { class: "fs-view" });
+  /** All but the bar at the top. */
+  readonly #work = make("div", { class: "fs-work" });
   #wasRunning = false;
   #lastLevel: Snapshot["level"] = "graph";
   #drawnDebug: DebugState | null = null;
@@ -73,7 +75,7 @@ export class App {
    */
   constructor(
     host: HTMLElement, send: SendCommand | null, until: AbortSignal, state: WidgetState | null = null,
-    arrangement: Arrangement = besideStage, ask?: Ask,
+    arrangement: Arrangement = inPage, ask?: Ask,
   ) {
     host.append(this.#root);
     until.addEventListener("abort", () => this.#root.remove(), { once: true });
@@ -87,38 +89,49 @@ export class App {
     const runs = new RunLink(state, until);
     const navigation = new Navigation({ model, store, selection, scopes, session, stage, view: this });
     const commands = new CommandTable(() => this.#view, until);
+    const drawers = new Drawers();
+    const tabRow = make("div", { class: "fs-tab-row" });
+    const sections = new Sections(this.#work, tabRow, drawers, () => stage.element.focus({ preventScroll: true }), until);
     this.#view = {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
       trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, variables: this.variables, explanation: this.explanation, culprit: this.culprit, findings: this.findings, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
-      finder: new Finder(model, store), drawers: new Drawers(), shown: new Signal<Picture>(),
+      finder: new Finder(model, store), drawers, sections, tabRow, shown: new Signal<Picture>(),
     };
     // The app hears of a change before its panels do: they find the selection settled.
     model.changed.connect((change) => this.#onModel(change), until);
     store.changed.connect((change) => this.#onStore(change), until);
-    this.#display = new Display(this.#view, this.#root, this.#assemble(arrangement), until);
+    this.#display = new Display(this.#view, until);
+    this.#assemble(arrangement);
     this.#listen();
     commands.refresh();
   }
 
-  /** Makes the panels and puts them in their places; returns those that take no room from the stage. */
-  #assemble(arrangement: Arrangement): readonly HTMLElement[] {
-    const { drawers, until, stage } = this.#view;
-    const parts = PANELS_IN_ORDER.map(({ id, title, region, isAlwaysInPage = false, make: makePanel }) =>
-      ({ id, title, region, isAlwaysInPage, element: makePanel(this.#view) }));
-    const strip = make("div", { class: "fs-strip" }, ...elementsIn(parts, "strip"));
-    const wrap = make("div", { class: "fs-stage-wrap" }, stage.element, ...elementsIn(parts, "stage"));
-    this.#root.classList.toggle("fs-docked", arrangement.isDocked);
+  /** Makes the panels and puts them in their places. */
+  #assemble({ isDocked, memory }: Arrangement): void {
+    const { drawers, until, stage, sections } = this.#view;
     drawers.changed.connect((id) => {
       if (id === "run") this.#light();
-      this.#root.classList.toggle(`fs-with-${id}`, drawers.isOpen(id));
       this.#view.commands.refresh();
     }, until);
-    drawers.setOpen("inspector", true);
-    arrangement.place(this.#root, make("div", { class: "fs-picture" }, strip, wrap), parts, drawers, until);
+    const made = (region: Region): HTMLElement[] => panelsIn(region).map((panel) => panel.make(this.#view));
+    const picture = make(
+      "div", { class: "fs-picture" }, make("div", { class: "fs-strip" }, ...made("strip")),
+      make("div", { class: "fs-stage-wrap" }, stage.element, ...made("stage")), make("div", { class: "fs-foot" }, ...made("foot")),
+    );
+    for (const panel of [...panelsIn("panels"), ...panelsIn("about")]) sections.add(panel, panel.make(this.#view), until);
+    this.#work.append(make("div", { class: "fs-parts" }, picture, sections.element), ...made("rail"));
+    this.#root.append(...made("top"), this.#work);
+    this.#root.classList.toggle("fs-docked", isDocked);
+    if (!isDocked && getComputedStyle(this.#root).getPropertyValue("--fs-height") === "") this.#root.style.setProperty("--fs-height", `${heightIn(innerHeight)}px`);
+    const kept = keptIn(memory?.read(), new Set(sections.ids));
+    for (const id of kept?.open ?? ["frames", "inspector"]) drawers.setOpen(id, true);
+    if (kept) sections.wanted = kept.wanted;
+    const keep = (): void => memory?.write({ open: sections.ids.filter((id) => drawers.isOpen(id)), wanted: sections.wanted });
+    drawers.changed.connect(keep, until);
+    sections.onWanted = keep;
     // A docked panel remembers its layout itself.
-    if (!arrangement.isDocked) shareOpen(this.#root, drawers, parts.filter(({ region }) => BESIDE.has(region)).map(({ id }) => id), until);
-    return arrangement.isDocked ? [] : [strip, ...elementsIn(parts, "below")];
+    if (!isDocked) shareOpen(this.#root, drawers, sections.ids, until);
   }
 
   #listen(): void {
@@ -273,7 +286,6 @@ export class App {
   }
 
   #onSelection(): void {
-    this.#root.classList.toggle("fs-with-selection", this.#view.selection.box !== null);
     this.#display.select();
   }
 }

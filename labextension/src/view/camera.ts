@@ -6,8 +6,8 @@ const LEAST_ZOOM = 0.004;
 const MOST_ZOOM = 4;
 
 /** The part of a stage that a fitted picture may fill. */
-export function roomIn(width: number, height: number, top: number, margin = 16): Room {
-  return { w: Math.max(1, width - 2 * margin), h: Math.max(1, height - top - 2 * margin) };
+export function roomIn(width: number, height: number, margin = 16): Room {
+  return { w: Math.max(1, width - 2 * margin), h: Math.max(1, height - 2 * margin) };
 }
 
 /** Zoom at which a whole picture can be seen; a small one is shown somewhat larger than life. */
@@ -16,12 +16,12 @@ export function zoomToFit(w: number, h: number, room: Room): number {
 }
 
 /**
- * Shows the whole picture in the middle, and not under what stands at the top. Where it would be smaller than `least`,
- * it shows what of it has room, from its upper left corner.
+ * Shows the whole picture in the middle. Where it would be smaller than `least`, it shows what of it has room, from its
+ * upper left corner.
  */
-export function fitBelow(w: number, h: number, width: number, height: number, top: number, least = 0, margin = 16): Camera {
-  const zoom = Math.max(least, zoomToFit(w, h, roomIn(width, height, top, margin)));
-  return { zoom, x: Math.max((width - w * zoom) / 2, margin), y: Math.max((height - h * zoom) / 2, top + margin) };
+export function fitIn(w: number, h: number, width: number, height: number, least = 0, margin = 16): Camera {
+  const zoom = Math.max(least, zoomToFit(w, h, roomIn(width, height, margin)));
+  return { zoom, x: Math.max((width - w * zoom) / 2, margin), y: Math.max((height - h * zoom) / 2, margin) };
 }
 
 /** Zooms so that the point (x, y) of the stage stays where it is. */
@@ -36,11 +36,6 @@ export function holdStill(camera: Camera, before: Rect, after: Rect): Camera {
   const dx = before.x + before.w / 2 - after.x - after.w / 2;
   const dy = before.y - after.y;
   return { zoom: camera.zoom, x: camera.x + dx * camera.zoom, y: camera.y + dy * camera.zoom };
-}
-
-/** Height that a stage of a width needs for a picture; it does not grow to show one larger than life. */
-export function growthOf(w: number, h: number, width: number, top: number, margin = 16): number {
-  return h * Math.min(1, (width - 2 * margin) / (w || 1)) + top + 2 * margin;
 }
 
 /**

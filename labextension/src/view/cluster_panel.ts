@@ -4,7 +4,7 @@ import { deviceQuestion } from "../model/devices.js";
 import { opBox } from "../model/ids.js";
 import type { ClusterStatus, Finding } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
-import { adapt, button, make, OWN_KEYS, setText } from "./dom.js";
+import { adapt, make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 /** While the panel is open the cluster is asked so often. */
@@ -41,7 +41,7 @@ class ClusterPanel {
     this.#scroll = make("div", { class: "fs-cluster-scroll" }, make("table", { "aria-label": "Workers", "data-testid": "fs-cluster-table" }, make("thead", {}, head), this.#body));
     this.element = make(
       "section", { class: "fs-cluster", "aria-label": "Cluster", "data-testid": "fs-cluster" },
-      make("div", { class: "fs-debug-head" }, make("strong", {}, "Cluster"), this.#note, this.#link, button("Close the cluster", "close", () => drawers.setOpen("cluster", false), until)),
+      make("div", { class: "fs-debug-head" }, this.#note, this.#link),
       this.#problem, this.#empty, this.#findings, this.#scroll,
     );
     this.#body.addEventListener("click", ({ target }) => target instanceof Element && this.#onClick(target), { signal: until });
@@ -180,4 +180,4 @@ function waitElement({ text, op, since }: WaitRow): HTMLElement {
   return make("div", { class: "fs-wait", title: `${text} ${since}` }, shown, make("span", { class: "fs-since" }, since));
 }
 
-export const clusterPanel: Panel = { id: "cluster", title: "Cluster", region: "below", order: 97, make: (view) => new ClusterPanel(view).element };
+export const clusterPanel: Panel = { id: "cluster", title: "Cluster", region: "panels", order: 97, least: { w: 320, h: 150 }, shuts: "Close the cluster", make: (view) => new ClusterPanel(view).element };

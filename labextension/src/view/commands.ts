@@ -56,7 +56,7 @@ const step = (name: "step_back" | "step_op" | "step_iteration" | "step_out" | "s
 
 /** Closes what is open over the picture, then takes back what is chosen, one at a time. */
 function leave({ drawers, store, navigation, root }: ViewContext): void {
-  const over = ["keys", "save"].find((id) => drawers.isOpen(id));
+  const over = ["more", "keys", "save"].find((id) => drawers.isOpen(id));
   if (over !== undefined) return drawers.toggle(over);
   if (drawers.isOpen("find") || store.find !== "") {
     store.setFind("", root);
@@ -226,21 +226,21 @@ export const COMMANDS: readonly ViewCommand[] = [
   { id: "find-from", label: "Show what follows from the selection", keys: ["["], isEnabled: hasSelection, run: seek("from") },
   { id: "find-to", label: "Show what the selection needs", keys: ["]"], isEnabled: hasSelection, run: seek("to") },
   {
-    id: "find-changed", label: "Show what the last cell changed", keys: ["c"], isEnabled: ({ model }) => model.marked.size > 0,
+    id: "find-changed", label: "Show what the last cell changed", keys: ["c"], icon: "changed", isEnabled: ({ model }) => model.marked.size > 0,
     run: ({ store, root }) => store.setFind("is:changed", root),
   },
   {
-    id: "isolate", label: "Show the selection alone", keys: ["a"], isPressed: ({ store }) => store.isolated !== "",
+    id: "isolate", label: "Show the selection alone", keys: ["a"], icon: "isolate", isPressed: ({ store }) => store.isolated !== "",
     isEnabled: ({ store }) => store.isolated !== "" || store.selection !== null,
     run: ({ store, root }) => store.setIsolated(store.isolated === "" ? (store.selection?.name ?? "") : "", root),
   },
   {
-    id: "inspector", label: "Inspector", keys: ["i"], isPressed: ({ drawers }) => drawers.isOpen("inspector"),
+    id: "inspector", label: "Inspector", keys: ["i"], icon: "inspector", isPressed: ({ drawers }) => drawers.isOpen("inspector"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("inspector"),
   },
   {
-    id: "frames", label: "Running loops", keys: ["r"], isPressed: ({ drawers }) => drawers.isOpen("frames"),
-    isEnabled: ({ isDocked }) => isDocked, run: ({ drawers }) => drawers.toggle("frames"),
+    id: "frames", label: "Running loops", keys: ["r"], icon: "frames", hint: "Loops that run, a row each, with their iterations in flight",
+    isPressed: ({ drawers }) => drawers.isOpen("frames"), isEnabled: always, run: ({ drawers }) => drawers.toggle("frames"),
   },
   {
     id: "record", label: "Record steps", keys: ["R"], icon: "record", isPressed: ({ trace }) => trace.isRecording,
@@ -253,11 +253,11 @@ export const COMMANDS: readonly ViewCommand[] = [
     isEnabled: always, run: ({ drawers }) => drawers.toggle("timeline"),
   },
   {
-    id: "costs", label: "Operations by cost", keys: ["T"], icon: "table", isPressed: ({ drawers }) => drawers.isOpen("costs"),
+    id: "costs", label: "Costs", hint: "Operations by what they cost", keys: ["T"], icon: "table", isPressed: ({ drawers }) => drawers.isOpen("costs"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("costs"),
   },
   {
-    id: "heat", label: "Share of the step: off, time, memory", keys: ["h"], icon: "heat", isPressed: ({ store }) => store.heat === "time" || store.heat === "memory",
+    id: "heat", label: "Shares on boxes", hint: "Each box shows its share of the step: of time, of bytes made, nothing", keys: ["h"], icon: "heat", isPressed: ({ store }) => store.heat === "time" || store.heat === "memory",
     isEnabled: always, run: ({ store, root }) => store.setHeat(NEXT_SHARE[store.heat], root),
   },
   {
@@ -292,7 +292,7 @@ export const COMMANDS: readonly ViewCommand[] = [
     run: ({ root, graphKey }) => tellPage<PanelWish>(root, PANEL_EVENT, { graph: graphKey }),
   },
   {
-    id: "fullscreen", label: "Full screen", keys: ["F"], isPressed: ({ root }) => document.fullscreenElement === root,
+    id: "fullscreen", label: "Full screen", keys: ["F"], icon: "fullscreen", isPressed: ({ root }) => document.fullscreenElement === root,
     isEnabled: () => document.fullscreenEnabled,
     run: ({ root }) => void (document.fullscreenElement === root ? document.exitFullscreen() : root.requestFullscreen()),
   },
@@ -352,8 +352,8 @@ export const COMMANDS: readonly ViewCommand[] = [
     isEnabled: always, run: leave,
   },
   {
-    id: "deselect", label: "Close inspector", keys: [], icon: "close", isEnabled: always,
-    run: ({ navigation }) => navigation.select(null),
+    id: "more", label: "More", keys: [], icon: "more", isPressed: ({ drawers }) => drawers.isOpen("more"),
+    isEnabled: always, run: ({ drawers }) => drawers.toggle("more"),
   },
   {
     id: "keys", label: "Keys", keys: ["?"], icon: "keys", isPressed: ({ drawers }) => drawers.isOpen("keys"),

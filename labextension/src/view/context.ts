@@ -23,6 +23,7 @@ import type { Navigation } from "./navigation.js";
 import type { Carried } from "./pointer.js";
 import type { RunLink } from "./run_link.js";
 import type { SessionLink } from "./session_link.js";
+import type { Sections } from "./sections.js";
 import type { Slicer } from "./slicer.js";
 import type { Stage } from "./stage.js";
 import type { Timeline } from "./timeline.js";
@@ -73,6 +74,10 @@ export interface ViewContext {
   readonly isDocked: boolean;
   readonly finder: Finder;
   readonly drawers: Drawers;
+  /** What is open beside the picture. */
+  readonly sections: Sections;
+  /** Where the buttons of the chosen tab stand. */
+  readonly tabRow: HTMLElement;
   readonly commands: CommandTable;
   /** A picture is shown: the boxes that can be seen now. */
   readonly shown: Signal<Picture>;

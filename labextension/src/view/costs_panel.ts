@@ -118,6 +118,6 @@ class CostsPanel {
 }
 
 export const costsPanel: Panel = {
-  id: "costs", title: "Operations by cost", region: "below", order: 70,
+  id: "costs", title: "Operations by cost", region: "panels", order: 70, least: { w: 300, h: 130 },
   make: (view) => new CostsPanel(view).element,
 };

@@ -1,4 +1,4 @@
-/** The way from the root to the selection, in the stage's upper corner. */
+/** The way from the root to the selection, in the line below the stage. */
 import { scopeTitle } from "../model/bodies.js";
 import type { GraphModel } from "../model/graph.js";
 import { levelText } from "../model/level_facts.js";
@@ -32,7 +32,7 @@ function crumb(box: BoxId, name: string): HTMLElement {
 }
 
 export const crumbsPanel: Panel = {
-  id: "crumbs", title: "The scopes around the selection", region: "stage", order: 20,
+  id: "crumbs", title: "The scopes around the selection", region: "foot", order: 20,
   make({ model, store, selection, navigation, until }) {
     const crumbs = new Crumbs((box) => navigation.go(box), until);
     let shown: BoxId | null = null;

@@ -5,7 +5,7 @@ import { opBox } from "../model/ids.js";
 import type { BreakpointState, StopState } from "../wire/messages.js";
 import { BreakForm } from "./break_form.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 const MOVES = ["pause", "step-back", "step-op", "step-iteration", "step-out", "step-run"] as const;
@@ -22,12 +22,12 @@ class DebugPanel {
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { commands, drawers, until } = view;
+    const { commands, until } = view;
     this.#form = new BreakForm(view);
     const head = make(
       "div", { class: "fs-debug-head" },
       make("span", { class: "fs-buttons", role: "group", "aria-label": "Held step" }, ...MOVES.map((id) => commands.button(id))),
-      commands.button("value", true), button("Close the debugger", "close", () => drawers.setOpen("debug", false), until),
+      commands.button("value", true),
     );
     this.element.append(head, this.#problem, this.#form.element, this.#form.problem, this.#stops, this.#points, this.#empty);
     this.element.addEventListener("click", ({ target }) => this.#onClick(target), { signal: until });
@@ -97,7 +97,7 @@ class DebugPanel {
 }
 
 export const debugPanel: Panel = {
-  id: "debug", title: "Debugger", region: "below", order: 80,
+  id: "debug", title: "Debugger", region: "panels", order: 80, least: { w: 320, h: 140 }, shuts: "Close the debugger",
   make(view) {
     const { model, store, session, debug, past, drawers, until } = view;
     const panel = new DebugPanel(view);

@@ -1,4 +1,4 @@
-/** Shows the picture: asks for it, makes room for it, and puts it on the stage. */
+/** Shows the picture: asks for it, and puts it on the stage. */
 import { scopesToClose } from "../layout/closing.js";
 import type { Positions } from "../layout/types.js";
 import type { GraphModel } from "../model/graph.js";
@@ -9,8 +9,7 @@ import type { Signal } from "../model/signal.js";
 import type { Picture } from "../render/scene.js";
 import { Composer, type ShowPicture } from "./composer.js";
 import type { Navigation } from "./navigation.js";
-import { Room } from "./room.js";
-import { LEGIBLE, type Stage, TEXT_PX } from "./stage.js";
+import type { Stage } from "./stage.js";
 import type { Slicer } from "./slicer.js";
 import { canvasMeasure } from "./text_width.js";
 
@@ -32,14 +31,10 @@ const RESIZED_MS = 150;
 export class Display {
   readonly #around: Around;
   readonly #composer: Composer;
-  readonly #room: Room;
-  #isFirst = true;
   #resizing: ReturnType<typeof setTimeout> | undefined;
 
-  /** `below` is what stands under the stage. */
-  constructor(around: Around, root: HTMLElement, below: readonly HTMLElement[], until: AbortSignal) {
+  constructor(around: Around, until: AbortSignal) {
     this.#around = around;
-    this.#room = new Room(root, around.stage.element, below, TEXT_PX, until);
     this.#composer = new Composer(around.model, around.scopes, around.selection, around.store, around.slicer, this.#show, until);
     around.stage.onResized = () => this.#resized();
     until.addEventListener("abort", () => clearTimeout(this.#resizing), { once: true });
@@ -81,19 +76,12 @@ export class Display {
   }
 
   readonly #show: ShowPicture = (picture, positions, hold) => {
-    const { stage, scopes, navigation, shown } = this.#around;
-    // A layout of the empty graph may still have been under way when the snapshot came.
-    const isFirst = this.#isFirst && picture.graph.boxes.size > 1;
+    const { stage, navigation, shown } = this.#around;
     if (hold === null && this.#close(picture, positions)) return this.refresh();
-    // What still cannot be read, and what the user opens, lets the stage grow.
-    const isSmall = isFirst && stage.zoomFor(positions) < LEGIBLE;
-    const mayGrow = isSmall || scopes.hasChosen;
-    const height = this.#room.growFor(mayGrow ? positions : { w: 0, h: 0 });
-    if (isFirst) this.#isFirst = false;
     navigation.graph = picture.graph;
     stage.running.edgePaths = this.#composer.edgePaths;
     const { sought } = navigation;
-    stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, height, sought);
+    stage.show({ ...picture, ...this.#composer.selected() }, positions, hold, sought);
     stage.renewRunning();
     if (positions.boxes.has(sought ?? "")) navigation.found();
     // Where a step is held stays in sight when the picture is laid out anew.

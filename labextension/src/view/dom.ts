@@ -60,6 +60,12 @@ const ICONS = {
   value: "M2 2h5v5H2zM9 2h5v5H9zm1.5 1.5v2h2v-2zM2 9h5v5H2zm1.5 1.5v2h2v-2zM9 9h5v5H9z",
   earlier: "M10 3l1.4 1.2L8 8l3.4 3.8L10 13 5.5 8z",
   later: "M6 3L4.6 4.2 8 8l-3.4 3.8L6 13l4.5-5z",
+  more: "M2 6.5h3v3H2zM6.5 6.5h3v3h-3zM11 6.5h3v3h-3z",
+  isolate: "M5 5h6v6H5zM2 2h3v1.5H3.5V5H2zM11 2h3v3h-1.5V3.5H11zM2 11h1.5v1.5H5V14H2zM12.5 11H14v3h-3v-1.5h1.5z",
+  inspector: "M2 2h12v12H2zm1.6 1.6v8.8h5V3.6zM10 5h2.5v1.3H10zM10 7.5h2.5v1.3H10z",
+  frames: "M3 3h8v1.6H4.6v6H3zM6 6h8v8H6zm1.6 1.6v4.8h4.8V7.6z",
+  changed: "M8 2l5.5 10.5h-11zM8 5.4L5.2 11h5.6z",
+  fullscreen: "M2 2h5v1.6H3.6V7H2zM14 14H9v-1.6h3.4V9H14zM9.5 2H14v4.5l-1.6-1.6-2.3 2.3L9 6.1l2.3-2.4zM2 9.5l1.6 1.7L6 8.8 7.2 10l-2.4 2.4L6.5 14H2z",
   close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
 } as const;
 export type IconName = keyof typeof ICONS;

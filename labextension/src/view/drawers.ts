@@ -1,4 +1,4 @@
-/** Which panels are open: each gives the view's root the class `fs-with-ID`. */
+/** Which panels are open. */
 import { Signal } from "../model/signal.js";
 
 export class Drawers {

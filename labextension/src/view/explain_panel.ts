@@ -4,7 +4,7 @@ import { partsOf, savedExplanation, whyUnexplained, type Explained } from "../mo
 import { shortFetch } from "../model/run_setup.js";
 import type { ExplainedTensor } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
-import { button, make, setText } from "./dom.js";
+import { make, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 import { valueElement } from "./value_element.js";
 
@@ -18,10 +18,7 @@ class ExplainPanel {
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { drawers, until } = view;
-    const shut = button("Close the explanation", "close", () => drawers.setOpen("explain", false), until);
-    shut.classList.add("fs-values-close");
-    this.element.append(shut, this.#note, this.#parts, this.#tensors);
+    this.element.append(this.#note, this.#parts, this.#tensors);
   }
 
   update(): void {
@@ -68,7 +65,7 @@ class ExplainPanel {
 }
 
 export const explainPanel: Panel = {
-  id: "explain", title: "Explanation", region: "below", order: 85,
+  id: "explain", title: "Explanation", region: "panels", order: 85, least: { w: 300, h: 130 }, shuts: "Close the explanation",
   make(view) {
     const { model, store, session, debug, explanation, drawers, until } = view;
     const panel = new ExplainPanel(view);

@@ -1,4 +1,4 @@
-/** The search over the stage: what is typed is sought at once, what is not found is faint. */
+/** The search above the stage: what is typed is sought at once, what is not found is faint. */
 import { boxOf } from "../model/selection.js";
 import { button, make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
@@ -8,7 +8,7 @@ const PAUSE_MS = 120;
 const HINT = "name, type:MatMul, device:GPU, dtype:int64, line:12, /regex/, is:changed, from:x to:loss";
 
 export const findPanel: Panel = {
-  id: "find", title: "Search", region: "stage", order: 50,
+  id: "find", title: "Search", region: "strip", order: 5,
   make(view) {
     const { store, model, selection, finder, drawers, commands, stage, root, until } = view;
     const input = make("input", { type: "search", "aria-label": "Search", placeholder: HINT, title: HINT, spellcheck: "false", ...OWN_KEYS });

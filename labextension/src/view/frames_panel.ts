@@ -247,7 +247,7 @@ class Cell {
 }
 
 export const framesPanel: Panel = {
-  id: "frames", title: "Running loops", region: "below", order: 10,
+  id: "frames", title: "Running loops", region: "about", order: 20, least: { w: 240, h: 64 },
   make({ model, store, navigation, until }) {
     const panel = new FramesPanel({
       choose: (loop, iteration) => navigation.chooseLoop(loop, iteration),

@@ -25,11 +25,10 @@ class Inspector {
   #shown = "";
   #shownRun = "";
 
-  constructor(go: (box: BoxId, level?: string) => void, shut: HTMLElement, acts: HTMLElement, until: AbortSignal) {
+  constructor(go: (box: BoxId, level?: string) => void, acts: HTMLElement, until: AbortSignal) {
     this.#go = go;
     this.#body = make("div", { class: "fs-inspector-body" }, this.#head, acts, this.#run, this.#rest);
-    shut.classList.add("fs-inspector-close");
-    this.element.append(shut, this.#body);
+    this.element.append(this.#body);
     // One listener for all links, so that links need none of their own.
     this.#body.addEventListener("click", (event) => this.#follow(event), { signal: until });
   }
@@ -109,11 +108,11 @@ function valueElement({ value, leadsTo, level }: Fact): Node | string {
 }
 
 export const inspectorPanel: Panel = {
-  id: "inspector", title: "Inspector", region: "right", order: 10,
+  id: "inspector", title: "Inspector", region: "about", order: 10, least: { w: 220, h: 130 },
   make({ model, store, selection, navigation, commands, placement, session, trace, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
     const acts = make("div", { class: "fs-acts" }, commands.button("explain", true), commands.button("fetch", true), commands.button("break-before", true), commands.button("break-after", true), commands.button("move", true));
-    const inspector = new Inspector(go, commands.button("deselect"), acts, until);
+    const inspector = new Inspector(go, acts, until);
     let shown: BoxId | null = null;
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);
     const show = (): void => {

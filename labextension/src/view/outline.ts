@@ -186,7 +186,7 @@ class Outline {
 }
 
 export const outlinePanel: Panel = {
-  id: "outline", title: "Outline", region: "left", order: 10, isAlwaysInPage: true,
+  id: "outline", title: "Outline", region: "about", order: 30, least: { w: 180, h: 110 }, isAlwaysInPage: true,
   make({ model, store, selection, navigation, stage, shown, until }) {
     const outline = new Outline({
       select: (box) => navigation.select(box, true),

@@ -1,8 +1,11 @@
 /** What a panel is. */
 import type { ViewContext } from "./context.js";
 
-/** Where a panel stands: above, beside, on or below the stage; what is in the strip between the top and the stage belongs to the picture. */
-export type Region = "top" | "left" | "strip" | "stage" | "below" | "right";
+/**
+ * Where a panel stands: at the top of the view; on the stage, or in the lines above and below it; in the column of tabs; beside
+ * the picture, as a section, to work with ("panels") or about what is selected ("about").
+ */
+export type Region = "top" | "strip" | "stage" | "foot" | "rail" | "panels" | "about";
 
 export interface Panel {
   readonly id: string;
@@ -11,6 +14,10 @@ export interface Panel {
   readonly region: Region;
   /** Panels of a region stand in this order. */
   readonly order: number;
+  /** The least width and height, in CSS pixels, in which a section can be read. */
+  readonly least?: { readonly w: number; readonly h: number };
+  /** What the button that closes it is called, where that is not "Close" and its title. */
+  readonly shuts?: string;
   /** Whether it is in the page while it is closed too, unseen: what is said of the stage refers to it. */
   readonly isAlwaysInPage?: boolean;
   /** Makes the panel for a view. It listens to the model and the store itself, until `view.until` fires. */

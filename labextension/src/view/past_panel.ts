@@ -4,7 +4,7 @@ import { significant } from "../model/figures.js";
 import { curveOf, curveText, momentText, recordedText, stateText, type Curve } from "../model/past.js";
 import { shortFetch } from "../model/run_setup.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 import { valueElement } from "./value_element.js";
 
@@ -39,10 +39,9 @@ class PastPanel {
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { drawers, until, past, session, commands } = view;
+    const { until, past, session, commands } = view;
     const head = make(
       "div", { class: "fs-debug-head" }, this.#record, this.#tensor, commands.button("step-back"), this.#forget, this.#state,
-      button("Close the past", "close", () => drawers.setOpen("past", false), until),
     );
     const line = make("div", { class: "fs-past-line" }, this.#slider, this.#moment, this.#replay);
     this.#body = make("div", {}, this.#curve, line, this.#value);
@@ -171,7 +170,7 @@ function curveElements({ band, mean, wrong, low, high }: Curve, said: string): E
 }
 
 export const pastPanel: Panel = {
-  id: "past", title: "Past", region: "below", order: 95,
+  id: "past", title: "Past", region: "panels", order: 95, least: { w: 300, h: 150 }, shuts: "Close the past",
   make(view) {
     const { model, store, session, past, drawers, until } = view;
     const panel = new PastPanel(view);

@@ -1,4 +1,4 @@
-/** Says on the stage where a step is held - pressed, picture and selection follow it -, or where the latest one failed. */
+/** Says below the stage where a step is held - pressed, picture and selection follow it -, or where the latest one failed. */
 import type { GraphModel } from "../model/graph.js";
 import { opBox, type BoxId } from "../model/ids.js";
 import { isOver } from "../model/running.js";
@@ -50,7 +50,7 @@ class Position {
 }
 
 export const positionPanel: Panel = {
-  id: "position", title: "Where a step is held", region: "stage", order: 10,
+  id: "position", title: "Where a step is held", region: "foot", order: 10,
   make({ model, navigation, until }) {
     const position = new Position(navigation, until);
     model.changed.connect(() => position.update(model), until);

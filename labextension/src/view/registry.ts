@@ -15,13 +15,13 @@ import { outlinePanel } from "./outline.js";
 import type { Panel, Region } from "./panel.js";
 import { pastPanel } from "./past_panel.js";
 import { positionPanel } from "./position.js";
+import { morePanel, railPanel } from "./rail.js";
 import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
 import { savePanel } from "./save_panel.js";
 import { speechPanel } from "./speech.js";
 import { summariesPanel } from "./summaries_panel.js";
 import { timelinePanel } from "./timeline_panel.js";
-import { toolsPanel } from "./tools.js";
 import { explainPanel } from "./explain_panel.js";
 import { valuePanel } from "./value_panel.js";
 import { variablesPanel } from "./variables_panel.js";
@@ -31,7 +31,8 @@ export const PANELS: readonly Panel[] = [
   outlinePanel,
   positionPanel,
   crumbsPanel,
-  toolsPanel,
+  railPanel,
+  morePanel,
   keysPanel,
   savePanel,
   minimapPanel,
@@ -58,5 +59,3 @@ export const PANELS: readonly Panel[] = [
 export function panelsIn(region: Region, panels: readonly Panel[] = PANELS): Panel[] {
   return panels.filter((panel) => panel.region === region).sort((a, b) => a.order - b.order);
 }
-
-export const PANELS_IN_ORDER: readonly Panel[] = (["top", "left", "strip", "stage", "below", "right"] as const).flatMap((region) => panelsIn(region));

@@ -5,7 +5,7 @@ import { opBox, type BoxId } from "../model/ids.js";
 import { figuresText, opName, shortFetch, statusText } from "../model/run_setup.js";
 import type { Fetched, Need, RunSetup } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText, uniqueId } from "./dom.js";
+import { make, OWN_KEYS, setText, uniqueId } from "./dom.js";
 import { histogram } from "./histogram.js";
 import type { Panel } from "./panel.js";
 
@@ -26,11 +26,10 @@ class RunPanel {
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { commands, drawers, until } = view;
+    const { commands, until } = view;
     this.element.append(
       make("div", { class: "fs-run-head" },
-        commands.button("run", true), this.#status, this.#baseline,
-        button("Close", "close", () => drawers.setOpen("run", false), until)),
+        commands.button("run", true), this.#status, this.#baseline),
       this.#fetches, this.#needs, this.#results,
     );
     this.element.addEventListener("click", ({ target }) => this.#onClick(target), { signal: until });
@@ -203,7 +202,7 @@ function boxNamed(model: GraphModel, name: string): BoxId | null {
 }
 
 export const runPanel: Panel = {
-  id: "run", title: "Run", region: "below", order: 5,
+  id: "run", title: "Run", region: "panels", order: 5, least: { w: 320, h: 130 }, shuts: "Close",
   make(view) {
     const { runs, drawers, stage, model, until } = view;
     const panel = new RunPanel(view);
@@ -212,7 +211,6 @@ export const runPanel: Panel = {
       const { fetches } = runs.setup;
       if (fetches.length > had) drawers.setOpen("run", true);
       had = fetches.length;
-      panel.element.hidden = !view.isDocked && !drawers.isOpen("run");
       panel.update();
       stage.element.dataset.notes = String(stage.notes.notes.length);
     };

@@ -10,7 +10,7 @@ import { scene, type Picture } from "../render/scene.js";
 import type { Mark, Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
-import { bringIn, fitBelow, holdStill, roomIn, showNear, showOpened, zoomAt, zoomToFit } from "./camera.js";
+import { bringIn, fitIn, holdStill, roomIn, showNear, showOpened, zoomAt } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
 import { BreakpointLayer } from "./breakpoint_layer.js";
 import { NoteLayer } from "./note_layer.js";
@@ -18,10 +18,6 @@ import { Pixels } from "./pixels.js";
 import { RunningLayer } from "./running_layer.js";
 
 const MOVE_MS = 180;
-/** Width that the buttons at the right edge take from a picture that is fitted. */
-const TOOLS_PX = 36;
-/** Height at the top that a fitted picture leaves to the text about the step. */
-export const TEXT_PX = 30;
 /** Below this zoom names are cut to be read. */
 export const LEGIBLE = 0.62;
 /** What is sought is shown at this zoom at least. */
@@ -76,6 +72,8 @@ export class Stage {
   onResized: () => void = () => undefined;
   /** Until the user moves the picture, it is fitted to the stage. */
   #isFitted = true;
+  /** Whether all of it is to be seen, as was asked for, even where its names cannot be read. */
+  #isWhole = false;
   /** Whether the user has moved the picture by hand since it last showed something by itself. */
   #isByHand = false;
 
@@ -179,10 +177,9 @@ export class Stage {
   }
 
   /**
-   * A new layout, for a stage that is `height` high or grows to that. The box `hold` stays where it is seen,
-   * if it fits there; the box `sought` comes into sight.
+   * A new layout. The box `hold` stays where it is seen, if it fits there; the box `sought` comes into sight.
    */
-  show(picture: Picture, positions: Positions, hold: BoxId | null, height: number, sought: BoxId | null = null): void {
+  show(picture: Picture, positions: Positions, hold: BoxId | null, sought: BoxId | null = null): void {
     const known = this.#positions;
     const camera = this.#camera;
     this.#picture = picture;
@@ -191,12 +188,12 @@ export class Stage {
     if (before && after) {
       this.#isFitted = false;
       this.#isByHand = false;
-      this.#camera = showOpened(holdStill(camera, before, after), after, this.#free, height, LEGIBLE);
+      this.#camera = showOpened(holdStill(camera, before, after), after, this.#width, this.#height, LEGIBLE);
     } else if (this.#isFitted) {
-      this.#camera = this.#fitted(height);
+      this.#camera = this.#fitted();
     }
     const place = positions.boxes.get(sought ?? "");
-    if (place) this.#camera = showNear(this.#camera, place, this.#free, height, READABLE);
+    if (place) this.#camera = showNear(this.#camera, place, this.#width, this.#height, READABLE);
     this.#moving = this.#movement();
     this.#renew();
   }
@@ -208,27 +205,22 @@ export class Stage {
     return canMove ? { from: this.#seen, camera: this.#seenFrom, startedAt: performance.now() } : null;
   }
 
-  /** Whether the whole picture is shown, as large as it fits. */
+  /** Whether the picture is shown as it fits the stage, and follows its size. */
   get isFitted(): boolean {
     return this.#isFitted;
   }
 
   fit(): void {
-    this.#isFitted = true;
+    this.#isFitted = this.#isWhole = true;
     this.#isByHand = true;
     this.#moving = null;
     this.#camera = this.#fitted();
     this.#draw();
   }
 
-  /** Zoom at which the whole of a layout could be seen. */
-  zoomFor(positions: Positions): number {
-    return zoomToFit(positions.w, positions.h, this.room);
-  }
-
   /** What of the stage a fitted picture may fill. */
   get room(): Room {
-    return roomIn(this.#free, this.#height, TEXT_PX);
+    return roomIn(this.#width, this.#height);
   }
 
   zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
@@ -242,13 +234,13 @@ export class Stage {
   /** Brings a box into sight. */
   reveal(box: BoxId): void {
     const rect = this.#positions.boxes.get(box);
-    if (rect) this.#glide(bringIn(this.#camera, rect, this.#free, this.#height));
+    if (rect) this.#glide(bringIn(this.#camera, rect, this.#width, this.#height));
   }
 
   /** Brings a box into sight with what is around it, large enough to be read. */
   revealNear(box: BoxId): void {
     const rect = this.#positions.boxes.get(box);
-    if (rect) this.#glide(showNear(this.#camera, rect, this.#free, this.#height, READABLE));
+    if (rect) this.#glide(showNear(this.#camera, rect, this.#width, this.#height, READABLE));
   }
 
   /** Brings a box into sight, unless the user has moved the picture by hand. */
@@ -291,13 +283,8 @@ export class Stage {
     this.#renew();
   }
 
-  #fitted(height = this.#height): Camera {
-    return fitBelow(this.#positions.w, this.#positions.h, this.#free, height, TEXT_PX, LEGIBLE);
-  }
-
-  /** Width beside the buttons. */
-  get #free(): number {
-    return this.#width - TOOLS_PX;
+  #fitted(): Camera {
+    return fitIn(this.#positions.w, this.#positions.h, this.#width, this.#height, this.#isWhole ? 0 : LEGIBLE);
   }
 
   get isShown(): boolean {

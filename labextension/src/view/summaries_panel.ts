@@ -5,7 +5,7 @@ import { heatColor } from "../render/heat_map.js";
 import { deviceColor } from "../render/theme.js";
 import type { HistogramSeries, ImageSeries, ScalarSeries, Summaries, TextSeries } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 
 /** While a program writes, what is shown follows so often. */
@@ -36,11 +36,10 @@ class SummariesPanel {
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { drawers, until, summaries } = view;
+    const { until, summaries } = view;
     this.#controls = make("span", { class: "fs-summaries-controls" }, this.#across, make("label", {}, this.#log, "log scale"));
     const head = make(
       "div", { class: "fs-debug-head" }, this.#controls, this.#runs, this.#state,
-      button("Close the summaries", "close", () => drawers.setOpen("summaries", false), until),
     );
     this.#line = make("div", { class: "fs-past-line" }, this.#slider, this.#step);
     this.element.append(head, this.#empty, this.#charts, this.#line, this.#moments);
@@ -174,7 +173,7 @@ function texts(series: TextSeries, run: string): HTMLElement {
 }
 
 export const summariesPanel: Panel = {
-  id: "summaries", title: "Summaries", region: "below", order: 96,
+  id: "summaries", title: "Summaries", region: "panels", order: 96, least: { w: 280, h: 170 }, shuts: "Close the summaries",
   make(view) {
     const { model, session, summaries, drawers, until } = view;
     const panel = new SummariesPanel(view);

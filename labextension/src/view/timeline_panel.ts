@@ -196,6 +196,6 @@ class TimelinePanel {
 }
 
 export const timelinePanel: Panel = {
-  id: "timeline", title: "Timeline", region: "below", order: 60,
+  id: "timeline", title: "Timeline", region: "panels", order: 60, least: { w: 360, h: 170 },
   make: (view) => new TimelinePanel(view).element,
 };

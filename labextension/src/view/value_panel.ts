@@ -4,7 +4,7 @@ import { momentText } from "../model/past.js";
 import { questionOf, whyNone, whyNotRecorded } from "../model/value_facts.js";
 import type { ValueState } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 import { valueElement } from "./value_element.js";
 
@@ -18,10 +18,8 @@ class ValuePanel {
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { drawers, until } = view;
-    const shut = button("Close the values", "close", () => drawers.setOpen("value", false), until);
-    shut.classList.add("fs-values-close");
-    this.element.append(shut, this.#note, this.#said, this.#list);
+    const { until } = view;
+    this.element.append(this.#note, this.#said, this.#list);
     this.#list.addEventListener("submit", (event) => this.#replace(event), { signal: until });
   }
 
@@ -97,7 +95,7 @@ function replacing({ name }: ValueState): HTMLElement {
 }
 
 export const valuePanel: Panel = {
-  id: "value", title: "Value", region: "below", order: 90,
+  id: "value", title: "Value", region: "panels", order: 90, least: { w: 260, h: 130 }, shuts: "Close the values",
   make(view) {
     const { model, store, session, debug, past, drawers, until } = view;
     const panel = new ValuePanel(view);

@@ -3,7 +3,7 @@ import { opBox, opOf, pathOf } from "../model/ids.js";
 import { numbersOf, REFRESH_MS, sampleText, summaryOf, VARIABLE_COLUMNS, wrongText, type VariableColumn, type VariableRow } from "../model/variables.js";
 import { column } from "../wire/tables.js";
 import type { ViewContext } from "./context.js";
-import { button, make, OWN_KEYS, setText } from "./dom.js";
+import { make, OWN_KEYS, setText } from "./dom.js";
 import { histogram } from "./histogram.js";
 import type { Panel } from "./panel.js";
 import { RowTable } from "./row_table.js";
@@ -40,8 +40,7 @@ class VariablesPanel {
     this.#scroll = make("div", { class: "fs-rows-scroll" }, table);
     this.element = make(
       "section", { class: "fs-variables fs-rows", "aria-label": "Variables", "data-testid": "fs-variables" },
-      make("div", { class: "fs-timeline-bar" }, make("strong", {}, "Variables"), this.#filter, make("label", {}, this.#slots, "slots"), this.#note,
-        button("Close the variables", "close", () => drawers.setOpen("variables", false), until)),
+      make("div", { class: "fs-timeline-bar" }, this.#filter, make("label", {}, this.#slots, "slots"), this.#note),
       this.#empty, this.#scroll,
     );
     this.#rows = new RowTable<VariableRow>({
@@ -145,4 +144,4 @@ function valuesCell(row: VariableRow): HTMLElement {
   );
 }
 
-export const variablesPanel: Panel = { id: "variables", title: "Variables", region: "below", order: 75, make: (view) => new VariablesPanel(view).element };
+export const variablesPanel: Panel = { id: "variables", title: "Variables", region: "panels", order: 75, least: { w: 300, h: 130 }, shuts: "Close the variables", make: (view) => new VariablesPanel(view).element };

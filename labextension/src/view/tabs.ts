@@ -1,0 +1,47 @@
+/** The tabs of a view: what there is to run, about time, values and places, each with the buttons and panels for it. */
+import type { IconName } from "./dom.js";
+
+export type TabId = "run" | "time" | "values" | "place";
+
+export interface Tab {
+  readonly id: TabId;
+  readonly word: string;
+  readonly icon: IconName;
+  /** What it is for. */
+  readonly hint: string;
+  /** Commands whose buttons it has, in their order. */
+  readonly acts: readonly string[];
+  /** Panels that belong to it. */
+  readonly panels: readonly string[];
+  /** The command that is run when the tab is opened and none of its panels is open. */
+  readonly first: string;
+}
+
+export const TABS: readonly Tab[] = [
+  {
+    id: "run", word: "Run", icon: "play", hint: "Fetch and feed, break and step, loops that run, the program as lowered",
+    acts: ["run-panel", "debug", "frames", "lowered"], panels: ["run", "debug"], first: "run-panel",
+  },
+  {
+    id: "time", word: "Time", icon: "timeline", hint: "Record steps; where their time goes: timeline, costs, shares on the boxes",
+    acts: ["record", "timeline", "costs", "heat"], panels: ["timeline", "costs"], first: "timeline",
+  },
+  {
+    id: "values", word: "Values", icon: "value", hint: "Variables, values of a held step, values over time, summaries, explanations",
+    acts: ["variables", "value", "past", "summaries", "explain"], panels: ["variables", "value", "past", "summaries", "explain"], first: "variables",
+  },
+  {
+    id: "place", word: "Place", icon: "devices", hint: "Devices and what stands on them, partitions, the cluster's workers",
+    acts: ["devices", "partitions", "cluster", "move"], panels: ["cluster"], first: "devices",
+  },
+];
+
+/** What is not of a tab, and has no button of its own at the picture's edge. */
+export const MORE: readonly string[] = ["outline", "inspector", "isolate", "find-changed", "fullscreen", "save", "keys"];
+/** At the picture's edge. */
+export const PICTURE_ACTS: readonly string[] = ["zoom-in", "zoom-out", "fit"];
+
+/** The tab that a panel belongs to. */
+export function tabOf(panel: string): Tab | undefined {
+  return TABS.find(({ panels }) => panels.includes(panel));
+}
