@@ -68,7 +68,7 @@ def test_an_operation_is_explained_with_the_values_of_the_held_step(
     session.resume()
     run.join(10)
     host.pump(lambda: "The latest step computes it" in panel.inner_text())
-    panel.get_by_role("button", name="Close the explanation").click()
+    page.get_by_role("button", name="Close the explanation").click()
     expect(panel).to_be_hidden()
     stage.press("?")
     expect(page.get_by_text("Explain", exact=True).first).to_be_visible()

@@ -83,6 +83,8 @@ def test_iterations_and_steps_of_a_tensor_are_gone_through_and_computed_again(
     page.get_by_test_id("fs-debug").get_by_role("button", name="Leave the past").click()
     host.pump(lambda: "past" not in state.inner_text())
     host.pump(lambda: stops.count() == 0)
+    if width == 600:  # there one panel has room at a time: its title brings it back
+        page.locator(".fs-section-title", has_text="Past").click()
     past.get_by_role("button", name="End").click()
     host.pump(lambda: session.debug.history is None)
     host.pump(lambda: "Nothing is recorded" in past.inner_text())

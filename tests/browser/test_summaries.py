@@ -92,5 +92,5 @@ def test_what_writers_are_given_is_seen_while_the_program_runs(
     host.pump(lambda: born.count() == 1)
     assert born.locator(".fs-chart-wrong").get_attribute("d")
     expect(born.get_by_role("img")).to_have_attribute("aria-label", re.compile("not finite"))
-    panel.get_by_role("button", name="Close the summaries").click()
+    page.get_by_role("button", name="Close the summaries").click()
     expect(panel).to_be_hidden()

@@ -91,7 +91,7 @@ def test_variables_are_listed_filtered_sorted_and_selected(
     rows.first.focus()
     page.keyboard.press("ArrowDown")
     expect(rows.nth(1)).to_be_focused()
-    panel.get_by_role("button", name="Close the variables").click()
+    page.get_by_role("button", name="Close the variables").click()
     expect(panel).to_be_hidden()
 
 
@@ -120,7 +120,7 @@ def test_the_list_follows_while_steps_run_and_nobody_asks_when_it_is_closed(
     thread.join()
     last = f"step {session.steps - 1}"
     host.pump(lambda: first.locator("[data-written]").inner_text().replace("\u00a0", "") == last)
-    panel.get_by_role("button", name="Close the variables").click()
+    page.get_by_role("button", name="Close the variables").click()
     asked, told = host.asked("ask_variables"), host.asked("ack")
     trained(session, 3)
     host.pump(lambda: host.asked("ack") > told)

@@ -9,7 +9,7 @@ export const RAIL_PX = 58;
 export const TITLE_PX = 26;
 /** The picture has at least this. */
 export const PICTURE_LEAST = { w: 300, h: 200 } as const;
-/** From this height on what has no room beside the picture stands under it. */
+/** From this height on what has no room beside the picture stands under it, if it can be read there. */
 const UNDER_FROM_PX = 400;
 /** What a column takes until somebody has dragged its edge. */
 const ABOUT_PX = 270;
@@ -71,7 +71,7 @@ export function divide(w: number, h: number, open: readonly Wish[], wanted: Want
     const usual = panels.length > 0 ? Math.min(MOST_PX, PANELS_SHARE * free) : ABOUT_PX;
     return { mode: "beside", size_px: between(least, wanted.w ?? usual, rest), about_px: 0 };
   }
-  if (h >= UNDER_FROM_PX) {
+  if (h >= UNDER_FROM_PX && free >= least) {
     const usual = h * (panels.length > 0 ? UNDER_SHARE.panels : UNDER_SHARE.about);
     const lowest = Math.min(tallest(open) + TITLE_PX * open.length, h - PICTURE_LEAST.h);
     return { mode: "under", size_px: between(lowest, wanted.h ?? usual, h - PICTURE_LEAST.h), about_px: 0 };
