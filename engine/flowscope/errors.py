@@ -100,12 +100,27 @@ class OpError(Exception):
 
     def located(self, **facts: Any) -> Self:
         """Returns the same error with `facts` (the constructor's keywords) added."""
-        known = {k: v for k, v in self._facts().items() if v}
+        known = {k: v for k, v in self.facts().items() if v}
         if self._op is not None:
             known["op"] = self._op
-        return type(self)(self.message, **{**facts, **known}).with_traceback(self.__traceback__)
+        made = _rebuild(type(self), self.message, {**facts, **known})
+        return _typing.cast(Self, made.with_traceback(self.__traceback__))
 
-    def _facts(self) -> dict[str, Any]:
+    def as_public(self) -> OpError:
+        """Returns itself; of a class that only flowscope uses, the same of a public class."""
+        cls = type(self)
+        if not cls.__module__.startswith("flowscope.") or public_class(cls) is cls:
+            return self
+        facts = self.facts()
+        if self._op is not None:
+            facts["op"] = self._op
+        made = public_class(cls)(self.message, **facts).with_traceback(self.__traceback__)
+        made.__cause__ = self.__cause__
+        made.__suppress_context__ = self.__suppress_context__
+        return made
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what is known beside the message: the constructor's keywords, as plain data."""
         return {
             "op": self.op_name,
             "op_type": self.op_type,
@@ -134,7 +149,7 @@ class OpError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self._facts())
+        return _rebuild, (type(self), self.message, self.facts())
 
 
 def _placed(what: str, origin: str | None, source: str | None) -> list[str]:
@@ -143,7 +158,18 @@ def _placed(what: str, origin: str | None, source: str | None) -> list[str]:
 
 
 def _rebuild(cls: type[OpError], message: str, facts: dict[str, Any]) -> OpError:
-    return cls(message, **facts)
+    """Returns an error; where a class of the user's asks for other arguments, its public base."""
+    try:
+        return cls(message, **facts)
+    except TypeError:
+        if public_class(cls) is cls:
+            raise
+        return public_class(cls)(f"{cls.__name__}: {message}", **facts)
+
+
+def public_class(cls: type[OpError]) -> type[OpError]:
+    """Returns the class of this module that a class of errors is, or is derived from."""
+    return next(c for c in cls.__mro__ if c.__module__ == __name__)
 
 
 class CancelledError(OpError):

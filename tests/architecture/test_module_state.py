@@ -38,6 +38,8 @@ CACHE = "remembers what a pure function has returned"
 DEFINITIONS = "definitions by name belong to the process, as classes and functions do"
 #: Who wants threads to change soon, and what the user has set before.
 INTERPRETER = "the switch interval belongs to the interpreter, and so does who has changed it"
+#: Python has one `sys.modules`.
+MODULES = "modules belong to the process"
 #: A signal comes to the main thread of the process.
 SIGNALS = "signals belong to the process"
 
@@ -53,6 +55,8 @@ ALLOWED = {
     "control.blocks.differentiable": REGISTRY,
     "control.blocks.differentiator": REGISTRY,
     "control.loop.loop_gradients": REGISTRY,
+    "cluster.own_modules._known": MODULES,
+    "cluster.sent_modules.sent_modules": MODULES,
     "cluster.transport.switch_interval.ShortSwitches._lock": INTERPRETER,
     "graph.current_step.preparations_of_threads": "what a thread prepares for a step of its own",
     "graph.current_step.steps_of_threads": "a thread works for one step, of whichever engine",
@@ -64,6 +68,7 @@ ALLOWED = {
     "graph.graph.default_setters": REGISTRY,
     "graph.indexed_slices.densifier": REGISTRY,
     "graph.observer.observers": REGISTRY,
+    "graph.op._arriving": "what a thread defines while it takes what another process sends",
     "graph.op._families": REGISTRY,
     "runtime.device_registry._makers": REGISTRY,
     "runtime.remote.cluster_connectors": REGISTRY,

@@ -16,7 +16,7 @@ from flowscope.cells.lookup import run_of
 from flowscope.cells.user_functions import Held, held_by
 from flowscope.errors import AlreadyExistsError, DTypeError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.op import Op, UnsupportedGradientError, find_op_class
+from flowscope.graph.op import Op, UnsupportedGradientError, find_op_class, is_arriving
 from flowscope.graph.operation import Operation
 
 #: `(op, *cotangents of its outputs)` -> a cotangent (or None) per input, or the only one.
@@ -129,7 +129,10 @@ def _register(name: str, function: GradientFunction | None) -> None:
     has_own = known is not None and (known.grad is not Op.grad or not known.is_differentiable)
     graph = get_default_graph()
     run = run_of(graph)
-    if has_own or (name in _registered and not _may_replace(name, run)):
+    if is_arriving() and has_own:
+        return
+    is_free = name not in _registered or is_arriving() or _may_replace(name, run)
+    if has_own or not is_free:
         raise RegistrationError(
             f"there is a gradient named {name!r} already: register yours under another name and "
             "use Graph.gradient_override_map"

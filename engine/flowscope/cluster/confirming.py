@@ -104,7 +104,7 @@ class Confirming:
 def _check(run: PendingRun) -> None:
     answer, _ = run.answer()
     if "error" in answer:
-        raise failures.loads(answer["error"], ())
+        raise failures.of_answer(answer, ())
 
 
 __all__ = ["Confirming"]

@@ -162,7 +162,8 @@ class Turns:
             shipment = Shipment((partition,), (), (), (), {}, (), restarted)
             use = cluster.state_book.use(session.number, task, keys_of(self._nodes[task]))
             header = {"kind": "op.ship", "plan": self._number, **use.header()}
-            use.arrived(session.ask_in_step(task, header, [as_bytes(shipment.dumps())]))
+            data = as_bytes(shipment.dumps(session.asks(task)))
+            use.arrived(session.ask_in_step(task, header, [data]))
             self._shipped.add(task)
 
 

@@ -24,6 +24,7 @@ from flowscope.cluster.hosted_step import HostedStep
 from flowscope.cluster.links import link_runs
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import loads
+from flowscope.cluster.sent_objects import answer_offer
 from flowscope.cluster.taken_elements import TakenElements
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.peers import Way
@@ -100,6 +101,7 @@ class HostedSteps:
             "variable.keep": self._keep,
             "variable.settle": self._settle,
             "variable.undo": self._undo,
+            "modules.offer": self._offer,
             "op.ship": self._ship_ops,
             "op.run": self._run_op,
             "op.fetch": self._fetch_held,
@@ -155,8 +157,7 @@ class HostedSteps:
         except BaseException as e:
             self._tell_failed(peer, header, e)
             feeds = self._feeds(peer, header)
-            error = failures.told(e, self._host.name, feeds)
-            return {"error": failures.dumps(error), "derived": isinstance(e, DerivedError)}, []
+            return failures.answer(e, self._host.name, feeds), []
 
     def _tell_failed(self, peer: str, header: dict[str, Any], error: BaseException) -> None:
         """Tells the client of a step that has failed before it began here: others may wait for it.
@@ -245,6 +246,9 @@ class HostedSteps:
         if is_over or not self._host.endpoint.is_connected(step.client):
             self.taken.give_back(number)
         return {"took": True}
+
+    def _offer(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
+        return answer_offer(header), []
 
     def _read(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         return {}, [self._variable(peer, header).read()]

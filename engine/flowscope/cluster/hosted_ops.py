@@ -14,6 +14,7 @@ from flowscope.cluster.hosted_plan import placed_state
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import Shipment
 from flowscope.cluster.remote_values import unpacked
+from flowscope.cluster.sent_objects import loads
 from flowscope.cluster.state_book import check_there
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.graph.host_values import on_host
@@ -141,7 +142,7 @@ def _shape(value: Any) -> list[int] | None:
 
 def applied(function: bytes, value: Any) -> Any:
     """Returns what a client's function says of a value, as bytes in an array."""
-    found = pickle.loads(function)(on_host(value))
+    found = loads(function)(on_host(value))
     return np.frombuffer(pickle.dumps(found), np.uint8)
 
 

@@ -481,7 +481,11 @@ class _PartValue(RemoteValue):
         """Returns what a function says of it there; only that comes over."""
         header = {"kind": "parts.apply", **self._facts}
         start = partial(self._pausing.start, self._task, header)
-        return called_there(function, lambda sent: self._pausing.result(start(sent))[1])
+
+        def ask(header: dict[str, Any]) -> dict[str, Any]:
+            return self._pausing.result(self._pausing.start(self._task, header))[0]
+
+        return called_there(function, ask, lambda sent: self._pausing.result(start(sent))[1])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         header = {"kind": "parts.fetch", **self._facts}

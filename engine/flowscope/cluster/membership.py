@@ -223,6 +223,10 @@ class Cluster:
         """
         return self.endpoint.call(self.task(task).name, message, timeout_s)
 
+    def log(self, event: dict[str, Any]) -> None:
+        """Writes an event to the log of Dask's scheduler; does not wait for it."""
+        self.dask.log(event)
+
     def open(self, session: Session) -> Remote:
         """Returns a session's part in the cluster.
 

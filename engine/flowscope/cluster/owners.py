@@ -98,5 +98,8 @@ class ClusterOwner(Protocol):
     def ways(self, task: str) -> tuple[Address, str | None]:
         """Returns where a task is reached, and where else if not there."""
 
+    def log(self, event: dict[str, Any]) -> None:
+        """Writes an event to the cluster's log."""
+
 
 __all__ = ["ClusterOwner", "Handler", "HostOwner", "TaskFacts"]

@@ -144,7 +144,7 @@ class Pausing:
             raise UnavailableError(f"{pending.peer} does not answer about a step that is held")
         answer, values = pending.answer()
         if "error" in answer:
-            raise failures.loads(answer["error"], ())
+            raise failures.of_answer(answer, ())
         return answer, list(values)
 
 

@@ -1,18 +1,22 @@
 """Plans on their way to the tasks that run parts of them: plain data, once per plan and session.
 
 A task gets its partitions, what they meet by - the keys, in an order that all processes share - and
-the peers that they meet. It makes the code itself. Functions of the user's travel as Dask sends
-functions. The bytes are pickled: a worker reads what comes from clients of its own cluster.
+the peers that they meet. It makes the code itself. Functions and types of the user's travel as
+`flowscope.cluster.sent_objects` says. The bytes are pickled: a worker reads what comes from clients
+of its own cluster.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from flowscope.cluster import sent_objects
+from flowscope.cluster.sent_objects import Ask, SentObjects, dumps_for, nothing_wanted, sent
 from flowscope.cluster.transport.endpoint import Address
+from flowscope.errors import NotFoundError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.ops.host.py_functions import bind_function, called_function
@@ -22,6 +26,7 @@ from flowscope.plan.apart import takes_turns
 from flowscope.plan.crossings import keys, windows
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node
+from flowscope.runtime.failures import located_at
 
 
 class Peer(NamedTuple):
@@ -56,34 +61,47 @@ class Shipment:
     feeds: tuple[str, ...] = ()
     restarted: frozenset[str] = frozenset()
 
-    def dumps(self) -> bytes:
-        """Returns it as bytes."""
-        import cloudpickle  # Dask has it; only clusters need it
+    def dumps(self, ask: Ask = nothing_wanted) -> bytes:
+        """Returns it as bytes for a task.
 
+        Args:
+            ask: Asks the task which modules it wants; see `flowscope.cluster.sent_objects`.
+
+        Raises:
+            InvalidArgumentError: if it holds what cannot be sent; it names the operation.
+            FailedPreconditionError: if it needs a module that the task lacks and that cannot be
+                sent; it does so, too.
+        """
         programs = [serialization.dumps(p.program) for p in self.partitions]
         rows = [
-            (p.device, p.back_end, p.fetched, data, len(functions))
-            for p, (data, functions) in zip(self.partitions, programs, strict=True)
+            (p.device, p.back_end, p.fetched, data, len(objects))
+            for p, (data, objects) in zip(self.partitions, programs, strict=True)
         ]
-        functions = [f for _, found in programs for f in found]
-        called = [called_function(n.op) for p in self.partitions for n in p.program.walk()]
+        objects = [one for _, found in programs for one in found]
+        called = [called_function(n.op) for n in self._nodes()]
         found = {i: f for i, f in enumerate(called) if f is not None}
-        packed = cloudpickle.dumps((functions, found)) if functions or found else b""
+        try:
+            packed = dumps_for((objects, found), ask) if objects or found else b""
+        except OpError as e:
+            raise _at_culprit(e, self._nodes(), lambda one: one.dumps(one.needs)) from e.__cause__
         peers = [tuple(p) for p in self.peers]
         facts = self.keys, peers, self.tasks, self.windows, self.feeds, self.restarted
         return pickle.dumps((rows, packed, facts), pickle.HIGHEST_PROTOCOL)
+
+    def _nodes(self) -> Iterator[Node]:
+        return (n for p in self.partitions for n in p.program.walk())
 
 
 def loads(data: bytes) -> Shipment:
     """Returns the shipment that `Shipment.dumps` has written."""
     rows, packed, facts = pickle.loads(data)
     all_keys, peers, tasks, windows, feeds, restarted = facts
-    functions: list[Callable[..., Any]]
+    objects: list[Callable[..., Any]]
     called: dict[int, Callable[..., Any]]
-    functions, called = pickle.loads(packed) if packed else ([], {})
+    objects, called = sent_objects.loads(packed) if packed else ([], {})
     partitions = []
     for device, back_end, fetched, program, count in rows:
-        own, functions = functions[:count], functions[count:]
+        own, objects = objects[:count], objects[count:]
         made = serialization.loads(program, own)
         partitions.append(Partition(device, made, back_end, fetched))
     nodes = [n for p in partitions for n in p.program.walk()]
@@ -109,6 +127,36 @@ class TaskPart:
         feeds = {v.index for p in partitions for v in p.program.feeds}
         self.takes = tuple(sorted(feeds))
         self.gives = tuple([i for p in partitions for i in p.fetched])
+
+
+def at_user_of(module: str, error: OpError, nodes: Iterable[Node]) -> OpError:
+    """Returns the error of a task that lacks a module, with the operation that needs it."""
+
+    def check(one: SentObjects) -> None:
+        if module in one.names or module in one.needs:
+            raise NotFoundError(module)
+
+    return _at_culprit(error, nodes, check)
+
+
+def _at_culprit(
+    error: OpError, nodes: Iterable[Node], check: Callable[[SentObjects], object]
+) -> OpError:
+    """Returns an error with the first operation whose objects do not pass a check."""
+    if error.is_located:
+        return error
+    for node in nodes:
+        try:
+            check(sent(_objects_of(node)))
+        except OpError:
+            return located_at(error, node)
+    return error
+
+
+def _objects_of(node: Node) -> list[Any]:
+    """Returns the functions and types of the user's that a node may hold."""
+    op = node.op
+    return [type(op), called_function(op), *[v for v in op.attributes().values() if callable(v)]]
 
 
 def keys_of(partitions: Sequence[Partition]) -> tuple[str, ...]:
@@ -144,6 +192,6 @@ def stripped(partition: Partition) -> Partition:
 
 
 __all__ = [
-    "Peer", "Shipment", "TaskPart", "keys_of", "loads", "restarted", "shared_groups", "stripped",
-    "windows_of",
+    "Peer", "Shipment", "TaskPart", "at_user_of", "keys_of", "loads", "restarted", "shared_groups",
+    "stripped", "windows_of",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flowscope.cluster.sent_objects import Ask, dumps_for
 from flowscope.errors import InvalidArgumentError
 from flowscope.runtime.random_generators import generator
 from flowscope.runtime.remote import RemoteValue
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession
 
 
-def called_there(function: Callable[[Any], Any], ask: Callable[[list[Any]], list[Any]]) -> Any:
+def called_there(
+    function: Callable[[Any], Any], asks: Ask, ask: Callable[[list[Any]], list[Any]]
+) -> Any:
     """Returns what a function says of a value, called where that is.
 
     Args:
         function: The function.
+        asks: Asks the task which modules it wants.
         ask: Sends it, as bytes in an array, and returns the answer (`hosted_ops.applied`).
     """
-    import cloudpickle  # Dask has it; only clusters need it
-
-    sent = np.frombuffer(cloudpickle.dumps(function), np.uint8)
-    return pickle.loads(ask([sent])[0].tobytes())
+    data = np.frombuffer(dumps_for(function, asks), np.uint8)
+    return pickle.loads(ask([data])[0].tobytes())
 
 
 class RemoteArray(RemoteValue):
@@ -68,7 +70,8 @@ class RemoteArray(RemoteValue):
     def apply(self, function: Callable[[Any], Any]) -> Any:
         """Returns what a function says of it there; only that comes over."""
         header = {"kind": "op.apply", "number": self.number}
-        return called_there(function, lambda sent: self._session.ask(self.task, header, sent))
+        asks = self._session.asks(self.task)
+        return called_there(function, asks, lambda sent: self._session.ask(self.task, header, sent))
 
     def __bool__(self) -> bool:
         return bool(self.fetch())

@@ -19,6 +19,7 @@ from flowscope.cluster.global_order import HeldStep, executable, refused
 from flowscope.cluster.links import unknown
 from flowscope.cluster.owners import ClusterOwner
 from flowscope.cluster.plans import restarted
+from flowscope.cluster.sent_objects import Ask
 from flowscope.cluster.session_tasks import is_seen, tasks_of_session
 from flowscope.cluster.state_book import key_of
 from flowscope.cluster.step import ClusterFunction, ClusterStep
@@ -237,7 +238,7 @@ class ClusterSession:
         """
         answer, found = self._run(task, header, values, owned_by)
         if "error" in answer:
-            raise failures.loads(answer["error"], ())
+            raise failures.of_answer(answer, ())
         return list(found)
 
     def _run(
@@ -261,8 +262,21 @@ class ClusterSession:
         """Returns what a task answers; a stop, a deadline or a signal ends the wait."""
         answer, _ = self._run(task, header, values, OWN)
         if "error" in answer:
-            raise failures.loads(answer["error"], current_step().plan.program.walk())
+            raise failures.of_answer(answer, current_step().plan.program.walk())
         return answer
+
+    def asks(self, task: str) -> Ask:
+        """Returns what asks a task which modules it wants, and tells Dask's log what it gets."""
+
+        def ask(header: dict[str, Any]) -> Mapping[str, Any]:
+            answer, _ = self._run(task, header, (), OWN)
+            if "error" in answer:
+                raise failures.of_answer(answer, ())
+            if wanted := answer["wanted"]:
+                self.cluster.log({"event": "modules sent", "task": task, "modules": wanted})
+            return answer
+
+        return ask
 
     def take_numbers(self, count: int) -> int:
         """Returns the first of so many numbers for values."""

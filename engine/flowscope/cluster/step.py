@@ -205,7 +205,7 @@ class ClusterFunction:
                 answer, _ = done.answer()
                 del pending[done]
                 if "error" in answer:
-                    raise failures.loads(answer["error"], self._plan.program.walk())
+                    raise failures.of_answer(answer, self._plan.program.walk())
                 uses[done].arrived(answer)
                 self.shares_state |= answer.get("shares_values", False)
         except DeadlineExceededError as e:
@@ -244,7 +244,8 @@ class ClusterFunction:
         )
         header = {"kind": "plan.ship", "session": session.number, "plan": self._number}
         header |= use.header()
-        return self._endpoint.start_run(one.task, header, [as_bytes(shipment.dumps())])
+        data = shipment.dumps(session.asks(one.task))
+        return self._endpoint.start_run(one.task, header, [as_bytes(data)])
 
     def _met_by(self, task: str) -> set[str]:
         """Returns the other workers that a task sends to or receives from."""
@@ -576,7 +577,7 @@ class ClusterStep:
             if self._traces is not None:
                 self._take_traces(one.task, answer.get("traces", ()), values[len(one.gives) :])
             return
-        error = failures.loads(answer["error"], self._function.plan.program.walk())
+        error = failures.of_answer(answer, self._function.plan.program.walk())
         if not answer["derived"]:
             errors[one.task] = error
             self._failed_at = self._failed_at or one.task

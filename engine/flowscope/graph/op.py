@@ -29,7 +29,9 @@ import functools
 import inspect
 import itertools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
@@ -137,6 +139,29 @@ class Cost:
     flops: float | None
     #: Bytes read and written.
     nbytes: float | None
+
+
+_arriving: ContextVar[bool] = ContextVar("_arriving", default=False)
+
+
+@contextmanager
+def arriving() -> Iterator[None]:
+    """While it is entered, this thread takes definitions from another process, which has them.
+
+    What they register by name is not refused: a worker gets op types from several clients, and from
+    each of them again when they were edited. Programs that were sent hold their op types
+    themselves.
+    """
+    before = _arriving.set(True)
+    try:
+        yield
+    finally:
+        _arriving.reset(before)
+
+
+def is_arriving() -> bool:
+    """Whether what is defined now comes from another process; see `arriving`."""
+    return _arriving.get()
 
 
 @functools.cache
@@ -258,6 +283,9 @@ class Op(Immutable):
         if "type" not in cls.__dict__:
             cls.type = cls.__name__
         if abstract:
+            return
+        if is_arriving():
+            _registry.setdefault(cls.__name__, cls)
             return
         if not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}("):
             raise InvalidArgumentError(f"op {cls.__name__} needs a docstring")
@@ -431,6 +459,17 @@ def register_kernel(
         return fn
 
     return register
+
+
+def own_kernels(ops: Iterable[type[Op]]) -> dict[tuple[str, str], Callable[..., Any]]:
+    """Returns the kernels that are registered for some ops, by op types and device types."""
+    names = {op.__name__ for op in ops}
+    return {key: kernel for key, kernel in _kernels.items() if key[0] in names}
+
+
+def take_kernels(kernels: Mapping[tuple[str, str], Callable[..., Any]]) -> None:
+    """Registers the kernels of ops that have come from another process; see `own_kernels`."""
+    _kernels.update(kernels)
 
 
 def share_kernels(device_type: str, other: str) -> None:

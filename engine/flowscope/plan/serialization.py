@@ -1,8 +1,8 @@
 """Programs as bytes: what a client sends to its own workers, which make the code themselves.
 
 A program is written as rows of plain data, so that no chain of nodes is too long for pickle. The
-user's functions are not written: each is a number, which the receiver binds. Pickle runs what it
-reads: bytes may come from the client of a worker's own cluster, and never from a file.
+user's functions and types are not written: each is a number, which the receiver binds. Pickle runs
+what it reads: bytes may come from the client of a worker's own cluster, and never from a file.
 """
 
 from __future__ import annotations
@@ -21,67 +21,77 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
 _KINDS: tuple[type[Node], ...] = (Node, LoopNode, CondNode)
-#: Functions of these modules are found by their names.
-_OURS = ("flowscope.", "numpy", "ml_dtypes")
+#: Functions and types of these modules are found by their names.
+_OURS = ("builtins", "flowscope", "ml_dtypes", "numpy")
 
 
-def dumps(program: Program) -> tuple[bytes, tuple[Callable[..., Any], ...]]:
-    """Returns a program as bytes, and the user's functions in it, by their numbers."""
-    out, functions = io.BytesIO(), list[Callable[..., Any]]()
+#: A function or type of the user's.
+UserObject = Callable[..., Any]
+
+
+def dumps(program: Program) -> tuple[bytes, tuple[UserObject, ...]]:
+    """Returns a program as bytes, and the user's functions and types in it, by their numbers."""
+    out, objects = io.BytesIO(), list[UserObject]()
     with paused_collector():
-        _Pickler(out, functions).dump(_Writer().program(program))
-    return out.getvalue(), tuple(functions)
+        _Pickler(out, objects).dump(_Writer().program(program))
+    return out.getvalue(), tuple(objects)
 
 
-def loads(data: bytes, functions: Sequence[Callable[..., Any]] = ()) -> Program:
+def loads(data: bytes, objects: Sequence[UserObject] = ()) -> Program:
     """Returns the program that `dumps` has written.
 
     Args:
         data: The bytes.
-        functions: The user's functions by their numbers: what was there, or what stands for it.
+        objects: The user's functions and types by their numbers: what was there, or what stands
+            for it.
     """
     with paused_collector():
-        return _Reader().program(_Unpickler(io.BytesIO(data), functions).load())
+        return _Reader().program(_Unpickler(io.BytesIO(data), objects).load())
 
 
 class _Pickler(pickle.Pickler):
-    """Writes ops by the names of their types, and the user's functions as numbers."""
+    """Writes ops by the names of their types, and what is the user's as numbers."""
 
-    def __init__(self, out: io.BytesIO, functions: list[Callable[..., Any]]) -> None:
+    def __init__(self, out: io.BytesIO, objects: list[UserObject]) -> None:
         super().__init__(out, pickle.HIGHEST_PROTOCOL)
-        self._functions = functions
+        self._objects = objects
         self._numbers: dict[int, int] = {}
         #: Origins as they are written: many operations come from one line.
         self._origins: dict[tuple[int, ...], RecordedOrigin] = {}
 
     def reducer_override(self, obj: Any) -> Any:
-        """Returns what stands for an operation, a type of op or a function of the user's.
+        """Returns what stands for an operation, a type of op, or a function or type of the user's.
 
         It is asked of what is no plain data; `persistent_id` would be asked of every number.
         """
         if type(obj) is OperationRef:
             return obj.reduced(self._origins)
-        if isinstance(obj, type):
-            is_op = issubclass(obj, Op) and find_op_class(obj.__name__) is obj
-            return (_op_type, (obj.__module__, obj.__name__)) if is_op else NotImplemented
-        if not isinstance(obj, FunctionType | MethodType) or obj.__module__.startswith(_OURS):
+        if not isinstance(obj, type | FunctionType | MethodType):
+            return NotImplemented
+        if (obj.__module__ or "").partition(".")[0] in _OURS:
+            if isinstance(obj, type) and issubclass(obj, Op) and _is_registered(obj):
+                return _op_type, (obj.__module__, obj.__name__)
             return NotImplemented
         if id(obj) not in self._numbers:
-            self._numbers[id(obj)] = len(self._functions)
-            self._functions.append(obj)
-        return _user_function, (self._numbers[id(obj)],)
+            self._numbers[id(obj)] = len(self._objects)
+            self._objects.append(obj)
+        return _user_object, (self._numbers[id(obj)],)
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, source: io.BytesIO, functions: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, source: io.BytesIO, objects: Sequence[UserObject]) -> None:
         super().__init__(source)
-        self._functions = functions
+        self._objects = objects
 
     def find_class(self, module: str, name: str) -> Any:
-        """Returns a global; for a function's number what the receiver has bound to it."""
-        if (module, name) == (__name__, _user_function.__name__):
-            return self._functions.__getitem__
+        """Returns a global; for the number of an object what the receiver has bound to it."""
+        if (module, name) == (__name__, _user_object.__name__):
+            return self._objects.__getitem__
         return super().find_class(module, name)
+
+
+def _is_registered(op: type[Op]) -> bool:
+    return find_op_class(op.__name__) is op
 
 
 def _op_type(module: str, name: str) -> type[Op]:
@@ -90,8 +100,8 @@ def _op_type(module: str, name: str) -> type[Op]:
     return op_class(name)
 
 
-def _user_function(number: int) -> Callable[..., Any]:
-    """Stands for the function of the user's that has this number; see `_Unpickler`."""
+def _user_object(number: int) -> UserObject:
+    """Stands for the function or type of the user's that has this number; see `_Unpickler`."""
     raise NotImplementedError
 
 

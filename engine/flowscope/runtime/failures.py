@@ -82,7 +82,19 @@ def _at(
         cause, found = error, refusal or _as_op_error(error)
     if failed is None or found.is_located:
         return found, cause
-    node, values = failed.node, failed.inputs
+    node = failed.node
+    inputs = [_described(i, v, node, feeds) for i, v in enumerate(failed.inputs)]
+    return located_at(found, node, iterations=failed.iterations, inputs=inputs), cause
+
+
+def located_at(error: OpError, node: Node, **more: Any) -> OpError:
+    """Returns an error with the operation that a node came from, and the user's line.
+
+    Args:
+        error: The error.
+        node: The node.
+        more: Further facts of `OpError`.
+    """
     op = node.op
     if isinstance(op, CheckUpdate):
         op = op.write
@@ -90,16 +102,10 @@ def _at(
         op = op.call
     is_check = isinstance(node.op, CheckUpdate)
     name = node.name.removesuffix("/check") if is_check else node.name
-    facts: dict[str, Any] = {
-        "op": named(name, node.origins),
-        "op_type": op.type,
-        "device": node.device,
-    }
-    facts["iterations"] = failed.iterations
-    facts["inputs"] = [_described(i, v, node, feeds) for i, v in enumerate(values)]
+    facts = {"op": named(name, node.origins), "op_type": op.type, "device": node.device, **more}
     if node.origins:
         facts |= where(node.origins[0])
-    return found.located(**facts), cause
+    return error.located(**facts)
 
 
 #: Integers of at most so many elements are shown to a shape rule: sizes, axes, indices.
