@@ -3,9 +3,12 @@
 Counts are the least of several steps: one that has waited at its gate has more.
 """
 
+import os
+import subprocess
 import sys
 import threading
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,3 +142,42 @@ def test_a_client_has_no_thread_for_each_worker():
                 # The workers name those after the client on which they run its steps.
                 found[count] = sorted(kind for kind in own if kind != "run")
     assert found[2] == found[16]
+
+
+#: A worker that gets a plan: which classes are made while it makes code of it.
+A_FIRST_PLAN = """
+import os
+import subprocess
+import sys
+from cluster_hosts import Host
+from flowscope.graph import lazy
+host, made, own = Host("/job:worker/replica:0/task:0"), [], lazy._Plan.carry_out
+lazy._Plan.carry_out = lambda plan: (made.append(plan.cls.__name__), own(plan))
+import numpy as np
+data = np.frombuffer(sys.stdin.buffer.read(), np.uint8)
+answer, _ = host.steps.on_run("client:1", {"kind": "plan.ship", "session": 1, "plan": 1}, [data])
+assert "error" not in answer, answer
+print(made)
+host.endpoint.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_has_made_what_all_plans_need_before_the_first_one_comes():
+    with hosts_here(1) as (cluster, (host,)):
+        sess, run = one_op_each(cluster, 1)
+        own, shipped = host.endpoint.on_run, []
+
+        def tap(peer, header, values):
+            if header["kind"] == "plan.ship":
+                shipped.append(values[0].tobytes())
+            return own(peer, header, values)
+
+        host.endpoint.on_run = tap
+        with sess:
+            run()
+    helpers = str(Path(__file__).parents[1] / "helpers")
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([helpers, *sys.path])}
+    command = [sys.executable, "-c", A_FIRST_PLAN]
+    done = subprocess.run(command, input=shipped[0], env=env, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
