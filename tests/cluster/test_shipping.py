@@ -8,6 +8,7 @@ from cluster_hosts import hosts_here, on, worker
 
 import flowscope as fs
 from flowscope.cluster.plans import Peer, Shipment, keys_of, loads
+from flowscope.cluster.transport.messages import MessageReader
 from flowscope.plan.memories import host_of
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -34,18 +35,20 @@ def test_a_second_run_does_no_graph_work_and_sends_one_message_per_worker(ends):
     with fs.Session(cluster) as sess:
         sess.run([a, b], {x: 1.0})
         started = []
-        own = cluster.endpoint.start_run
+        own = cluster.endpoint.start_packed
 
-        def counted(peer, header, values):
-            started.append((peer, header["kind"]))
-            return own(peer, header, values)
+        def counted(peer, parts):
+            reader = MessageReader()
+            reader.feed(b"".join(parts))
+            started.append((peer, reader.next()[0]["kind"]))
+            return own(peer, parts)
 
-        cluster.endpoint.start_run = counted
+        cluster.endpoint.start_packed = counted
         try:
             for i in range(3):
                 assert sess.run([a, b], {x: float(i)}) == [i + 1.0, i * 2.0]
         finally:
-            del cluster.endpoint.start_run
+            del cluster.endpoint.start_packed
         assert sorted(started) == sorted([(worker(0), "run"), (worker(1), "run")] * 3)
         assert function_of(sess, [a, b], [x]).ships == 1
         assert sess.plan_cache.misses == 1

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from flowscope.control.calls import Call
+from flowscope.control.cond import Cond
+from flowscope.control.loop import Loop
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Made, Operation
 from flowscope.live.blocks import blocks_of
-from flowscope.live.raw_loops import shown
+from flowscope.live.raw_loops import has_frames, shown
 from flowscope.live.schema import Node, Origin, Output
 
 #: Longest text of an attribute that is sent.
@@ -96,25 +98,26 @@ class Outline(Node):
 
     Args:
         op: The operation.
+        is_framed: Whether its graph has loops made by hand.
     """
 
     _op: Operation
+    # What most operations have.
+    is_result = False
+    calls = scope = frame = ""
 
-    def __init__(self, op: Operation) -> None:
-        scope, frame = shown(op)
-        definition = op.definition
-        vars(self).update(
-            _op=op,
-            id=op.id,
-            name=op.name,
-            type=op.type,
-            body=op.block.name,
-            is_result=bool(op.block.name) and _is_result(op),
-            calls=definition.function.name if isinstance(definition, Call) else "",
-            scope=scope,
-            frame=frame,
-        )
-        vars(self).update(blocks_of(op))
+    def __init__(self, op: Operation, is_framed: bool) -> None:
+        definition, body = op.definition, op.block.name
+        # In one go: a frozen dataclass takes no attributes one by one.
+        own = vars(self)
+        own.update(_op=op, id=op.id, name=op.name, type=op.type, body=body)
+        if body:
+            own["is_result"] = _is_result(op)
+        if is_framed:
+            own["scope"], own["frame"] = shown(op)
+        if isinstance(definition, Call | Cond | Loop):
+            own["calls"] = definition.function.name if isinstance(definition, Call) else ""
+            own.update(blocks_of(op))
 
     def __getattr__(self, name: str) -> Any:
         if name == "inputs":
@@ -153,7 +156,9 @@ class Described(Sequence[Node]):
 
     def outlines(self) -> tuple[Outline, ...]:
         """Returns all of them for a text, which shows few: they know where they stand."""
-        return tuple(map(Outline, self.operations))
+        operations = self.operations
+        is_framed = bool(operations) and has_frames(operations[0].graph)
+        return tuple([Outline(op, is_framed) for op in operations])
 
     def __len__(self) -> int:
         return len(self.operations)
