@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import flowscope as fs
 from flowscope.errors import CancelledError, DeadlineExceededError, GraphError
 from flowscope.runtime.engine import Engine
+from flowscope.runtime.step import deadline_after
 
 #: What an error says of a circle, with and without threads that could end it.
 TOLD = ("nobody can go on", "these wait for each other")
-#: The deadline of the step that tells; those of the others are later.
-SHORT_MS, LONG_MS = 150, 20_000
+#: Waits that stay the same so long are thought to stay.
+QUIET_S = 0.1
 
 
 class Program(NamedTuple):
@@ -33,8 +34,8 @@ class Program(NamedTuple):
         capacities: Of the queues.
         filled: How many elements each has at first.
         steps: Per step its operations in order: the number of a queue, and True to put one in.
-        slow: The steps that compute for longer than the short deadline before their last operation.
-        teller: The step with the short deadline.
+        slow: The steps that compute until they are stopped before their last operation.
+        teller: The step that gets a deadline when all others wait or compute.
         mode: The mode of the sessions.
         sessions: How many sessions the steps are spread over.
     """
@@ -151,30 +152,49 @@ def run(program: Program) -> str:
         sessions = [fs.Session(config=config) for _ in range(program.sessions)]
     for fill in fills:
         sessions[0].run(fill)
-    told: list[str] = []
+    told: dict[int, str] = {}
 
     def step(i: int) -> None:
-        timeout_ms = SHORT_MS if i == program.teller else LONG_MS
         try:
-            sessions[i % len(sessions)].run(
-                lasts[i], options=fs.RunOptions(timeout_in_ms=timeout_ms)
-            )
-        except DeadlineExceededError as error:
-            told.append(error.message)
-        except (CancelledError, GraphError):
-            pass  # the sessions are closed: the teller has told
+            sessions[i % len(sessions)].run(lasts[i])
+        except (DeadlineExceededError, CancelledError, GraphError) as error:
+            told[i] = error.message
 
-    others = [i for i in range(len(lasts)) if i != program.teller]
-    threads = [threading.Thread(target=step, args=(i,)) for i in others]
+    threads = [threading.Thread(target=step, args=(i,)) for i in range(len(lasts))]
     for thread in threads:
         thread.start()
-    step(program.teller)
-    teller = "".join(told)
+    settle(sessions)
+    teller = threads[program.teller]
+    for session in sessions:
+        for one in session.gate.inside:
+            if one.thread == teller.ident:
+                end_now(one)
+    teller.join()
     for session in sessions:
         session.close()
     for thread in threads:
         thread.join()
-    return teller
+    return told.get(program.teller, "")
+
+
+def settle(sessions: list[fs.Session]) -> None:
+    """Waits until steps have begun and their waits stay the same for a while."""
+    seen, since = None, time.monotonic()
+    while time.monotonic() < since + QUIET_S:
+        waits = {
+            step: step.awaits and tuple(step.awaits.awaited())
+            for session in sessions
+            for step in session.gate.inside
+        }
+        if waits != seen:
+            seen, since = waits, time.monotonic()
+        time.sleep(QUIET_S / 20)
+
+
+def end_now(step: Any) -> None:
+    """Has the deadline of a step come."""
+    step.gate.limit(step, deadline_after(1))
+    step.gate.wake()
 
 
 def _chain(queues: list[Any], operations: tuple[tuple[int, bool], ...], is_slow: bool) -> Any:

@@ -10,17 +10,11 @@ from contextlib import suppress
 
 import pytest
 from local_clusters import wait_until
-from waiting_circles import SHORT_MS, TOLD, tally
+from waiting_circles import TOLD, end_now, tally
 
 import flowscope as fs
 from flowscope.errors import CancelledError, DeadlineExceededError
 from flowscope.runtime.engine import Engine
-
-LATE_MS = 60_000
-
-
-def deadline(ms):
-    return fs.RunOptions(timeout_in_ms=ms)
 
 
 def is_told(message):
@@ -28,7 +22,7 @@ def is_told(message):
 
 
 class Others:
-    """Steps on threads of their own, until the session is closed."""
+    """Steps on threads of their own, until their sessions are closed."""
 
     def __init__(self):
         self.threads = []
@@ -40,6 +34,26 @@ class Others:
 
         self.threads.append(threading.Thread(target=run, name=name))
         self.threads[-1].start()
+        return self.threads[-1]
+
+    def failure(self, sess, op, count=1):
+        """What the deadline of a step says once it waits with so many partitions."""
+        found = []
+
+        def run():
+            with pytest.raises(DeadlineExceededError) as failure:
+                sess.run(op)
+            found.append(failure.value.message)
+
+        def steps():
+            return [s for s in sess.gate.inside if s.whole.thread == thread.ident]
+
+        thread = self.begin(run, name="teller")
+        wait_until(lambda: sum(s.awaits is not None for s in steps()) == count)
+        for step in steps():
+            end_now(step)
+        thread.join()
+        return found[0]
 
     def end(self, *sessions):
         for sess in sessions:
@@ -72,15 +86,14 @@ def test_two_steps_on_each_others_queues_are_a_circle(graph, others, mode, count
     with fs.container("shared"):
         a, b = crossing_steps()
     sessions = [fs.Session(config=fs.ConfigProto(mode=mode)) for _ in range(count)]
-    others.begin(sessions[-1].run, b, None, deadline(LATE_MS))
-    with pytest.raises(DeadlineExceededError) as failure:
-        sessions[0].run(a, options=deadline(SHORT_MS))
+    others.begin(sessions[-1].run, b)
+    waits(sessions[-1])
+    told = others.failure(sessions[0], a)
     others.end(*sessions)
-    told = failure.value.message
     assert is_told(told)
     assert 'waits in "a_takes" (0.' in told
     assert 's) until the step of thread "other" fills FIFOQueue "left", which waits in' in told
-    assert told.endswith('until the step of thread "MainThread" fills FIFOQueue "right"')
+    assert told.endswith('until the step of thread "teller" fills FIFOQueue "right"')
 
 
 @pytest.mark.slow
@@ -115,12 +128,12 @@ def test_nobody_can_go_on_is_said_only_where_no_other_thread_could_help():
     assert TOLD[1] in helped and TOLD[0] not in helped
 
 
-def test_a_step_that_waits_for_itself_is_a_circle(graph):
+def test_a_step_that_waits_for_itself_is_a_circle(graph, others):
     queue = fs.FIFOQueue(1, [fs.float32], [[]], shared_name="own")
     put = queue.enqueue(queue.dequeue(name="takes"))
-    with fs.Session() as sess, pytest.raises(DeadlineExceededError) as failure:
-        sess.run(put, options=deadline(SHORT_MS))
-    assert failure.value.message.endswith('until it itself fills FIFOQueue "own"')
+    with fs.Session() as sess:
+        told = others.failure(sess, put)
+    assert told.endswith('until it itself fills FIFOQueue "own"')
 
 
 def test_a_step_that_is_stopped_tells_of_its_circle(graph, others):
@@ -144,11 +157,11 @@ def test_a_step_that_is_stopped_tells_of_its_circle(graph, others):
 def test_a_queue_that_nobody_fills_is_no_circle(graph, others):
     queue = fs.FIFOQueue(1, [fs.float32], [[]])
     sess = fs.Session()
-    others.begin(sess.run, queue.dequeue(), None, deadline(LATE_MS))
-    with pytest.raises(DeadlineExceededError) as failure:
-        sess.run(queue.dequeue(), options=deadline(SHORT_MS))
+    others.begin(sess.run, queue.dequeue())
+    waits(sess)
+    told = others.failure(sess, queue.dequeue())
     others.end(sess)
-    assert not is_told(failure.value.message)
+    assert not is_told(told)
 
 
 def test_a_lock_and_a_queue_make_a_circle(graph, others):
@@ -159,13 +172,12 @@ def test_a_lock_and_a_queue_make_a_circle(graph, others):
     with fs.control_dependencies([then]):
         fills = queue.enqueue(1.0)
     sess = fs.Session()
-    others.begin(sess.run, holds, None, deadline(LATE_MS))
+    others.begin(sess.run, holds)
     waits(sess)
-    with pytest.raises(DeadlineExceededError) as failure:
-        sess.run(fills, options=deadline(SHORT_MS))
+    told = others.failure(sess, fills)
     others.end(sess)
-    assert is_told(failure.value.message)
-    assert 'gives back the lock "lock"' in failure.value.message
+    assert is_told(told)
+    assert 'gives back the lock "lock"' in told
 
 
 def test_parts_of_runs_that_wait_for_each_other_are_a_circle(graph, others):
@@ -175,10 +187,9 @@ def test_parts_of_runs_that_wait_for_each_other_are_a_circle(graph, others):
     one = sess.partial_run_setup([a, x + 1.0], [x])
     others.begin(sess.partial_run, one, [a])
     waits(sess)
-    with pytest.raises(DeadlineExceededError) as failure:
-        sess.run(b, options=deadline(SHORT_MS))
+    told = others.failure(sess, b)
     others.end(sess)
-    assert is_told(failure.value.message)
+    assert is_told(told)
 
 
 @pytest.mark.parametrize("how", ["runs", "held", "function"])
@@ -196,16 +207,15 @@ def test_a_step_that_will_fill_the_queue_is_in_no_circle(graph, others, how):
         filler = fs.group(right.dequeue())
     taker = right.enqueue(left.dequeue())
     first, second = fs.Session(), fs.Session()
-    others.begin(first.run, filler, None, deadline(LATE_MS))
+    others.begin(first.run, filler)
     wait_until(lambda: first.running == 1)
     if how == "held":
         first.pause()
         assert first.gate.wait_until_held(20)
-    with pytest.raises(DeadlineExceededError) as failure:
-        second.run(taker, options=deadline(SHORT_MS))
+    told = others.failure(second, taker)
     end.set()
     others.end(first, second)
-    assert "it waited for" in failure.value.message and not is_told(failure.value.message)
+    assert "it waited for" in told and not is_told(told)
 
 
 @pytest.mark.parametrize("mode", ["compiled", "tokens"])
@@ -218,9 +228,9 @@ def test_partitions_that_wait_for_a_queue_of_their_own_step(graph, others, mode)
     with fs.device("/cpu:0"):
         put = queue.enqueue(value)
     config = fs.ConfigProto(mode=mode, device_count={"CPU": 2}, split_partitions="always")
-    with fs.Session(config=config) as sess, pytest.raises(DeadlineExceededError) as failure:
-        sess.run(put, options=deadline(SHORT_MS))
-    assert is_told(failure.value.message) and "CPU:0 in the step of" in failure.value.message
+    with fs.Session(config=config) as sess:
+        told = others.failure(sess, put, count=2)
+    assert is_told(told) and "CPU:0 in the step of" in told
 
 
 @pytest.mark.parametrize("ms", [90, 115, 140, 165])
@@ -240,9 +250,9 @@ def test_steps_that_hand_an_element_to_and_fro_are_no_circle(graph, others, mode
     sides = turns(*queues), turns(*reversed(queues))
     sessions = [fs.Session(config=fs.ConfigProto(mode=mode)) for _ in sides]
     sessions[0].run(start)
-    others.begin(sessions[1].run, sides[1], None, deadline(LATE_MS))
+    others.begin(sessions[1].run, sides[1])
     with pytest.raises(DeadlineExceededError) as failure:
-        sessions[0].run(sides[0], options=deadline(ms))
+        sessions[0].run(sides[0], options=fs.RunOptions(timeout_in_ms=ms))
     assert not is_told(failure.value.message)
     others.end(*sessions)
 
