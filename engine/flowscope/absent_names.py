@@ -39,13 +39,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("readers", "read files in Python, and feed arrays or fill an fs.FIFOQueue",
      "ReaderBase FixedLengthRecordReader IdentityReader LMDBReader TFRecordReader TextLineReader "
      "WholeFileReader"),
-    ("threads that fill queues", "fill an fs.FIFOQueue from a threading.Thread that runs its "
-     "enqueue operation",
-     "train.batch train.batch_join "
-     "train.maybe_batch train.maybe_batch_join train.maybe_shuffle_batch "
-     "train.maybe_shuffle_batch_join train.shuffle_batch train.shuffle_batch_join "
-     "train.input_producer train.limit_epochs train.range_input_producer "
-     "train.slice_input_producer train.string_input_producer"),
     ("accumulators of gradients", "add gradients up in variables: fs.assign_add",
      "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
      "sparse.SparseConditionalAccumulator"),

@@ -104,6 +104,7 @@ ALLOWED = {
     "runtime.interrupt._waiting": SIGNALS,
     "runtime.config.device_stats": REGISTRY,
     "runtime.cost_model.cost_graphs": REGISTRY,
+    "runtime.config.timelines": REGISTRY,
     "runtime.session.debuggers": REGISTRY,
     "runtime.tracers._changes": "a lock held for one exchange of a tuple, whichever engine has it",
     "train.summary_writer.FileWriterCache._lock": "guards the process's writers, as in TensorFlow",

@@ -17,6 +17,8 @@ from flowscope.graph.unsupported import KEPT, REFUSED, as_markdown, kept
 
 #: Methods that subclasses replace: their arguments are theirs to use.
 HOOKS = {"Op.attempt", "Op.forwards", "Op.failed", "layers.Layer.call"}
+#: Classes whose methods are called with all that any subclass may want to know.
+INTERFACES = (fs.train.SessionRunHook, fs.train.CheckpointSaverListener)
 
 #: Parameters that a decorator reads in place of the function's body.
 READ_BY = {
@@ -47,7 +49,10 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def methods(owner: str, cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    given = {name for one in INTERFACES if issubclass(cls, one) for name in vars(one)}
     for name, value in vars(cls).items():
+        if name in given and name != "__init__":
+            continue
         function = getattr(value, "__func__", value)
         if isinstance(function, types.FunctionType) and (
             not name.startswith("_") or name in ("__init__", "__call__")

@@ -30,7 +30,6 @@ from flowscope.runtime.driver import Driver
 from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.part_trace import PartPlan, PartRecorder
 from flowscope.runtime.planner import queue_use
-from flowscope.runtime.queue_kinds import queue_of
 from flowscope.runtime.queue_state import check_same
 from flowscope.runtime.random_generators import generator
 from flowscope.runtime.resources import VariableState
@@ -178,6 +177,8 @@ def state_of(container: Container, handle: Any, restarted: frozenset[str] = froz
                 return container.restarted(handle.shared_name, handle.shape, dtype)
             return container.variable(handle.shared_name, handle.shape)
         case QueueHandle():
+            from flowscope.runtime.queue_kinds import queue_of  # loaded with the first queue
+
             return container.other(queue_of(handle), check_same)
         case MutexHandle():
             return container.other(MutexState(handle.shared_name), lambda found, fresh: None)

@@ -20,18 +20,14 @@ from typing import Any, Literal, NamedTuple, cast
 
 from flowscope.errors import FailedPreconditionError
 from flowscope.ops.state.locks import MutexHandle
-from flowscope.ops.state.queue_ops import FIFOQueueHandle
+from flowscope.ops.state.queue_ops import QueueHandle
 from flowscope.ops.state.variable_ops import VarHandleOp, VarIsInitializedOp
 from flowscope.plan.program import Node
 from flowscope.runtime.containers import Container
-from flowscope.runtime.mutex_state import MutexState
-from flowscope.runtime.queue_state import QueueState
 
 Kind = Literal["variable", "queue", "lock"]
 #: The session of what lies in a named container and whose session was closed.
 _NOBODY = -1
-#: The classes of what a container holds, by kinds.
-_CLASSES: dict[str, type] = {"queue": QueueState, "lock": MutexState}
 _VARIABLE_LOST = (
     "attempting to use uninitialized value: {what} was lost with {task}: {why}. Restore a "
     "checkpoint (Saver.restore), or run its initializer"
@@ -181,10 +177,9 @@ def lost_text(key: StateKey, task: str, why: str) -> str:
 
 def key_of(handle: Any) -> StateKey:
     """Returns what a container knows by the op that makes a handle."""
-    kinds: dict[type, Kind] = {
-        VarHandleOp: "variable", FIFOQueueHandle: "queue", MutexHandle: "lock",
-    }  # fmt: skip
-    return StateKey(handle.container, kinds[type(handle)], handle.shared_name)
+    kinds: dict[type, Kind] = {VarHandleOp: "variable", MutexHandle: "lock"}
+    kind: Kind = "queue" if isinstance(handle, QueueHandle) else kinds[type(handle)]
+    return StateKey(handle.container, kind, handle.shared_name)
 
 
 def keys_of(nodes: Iterable[Node]) -> list[StateKey]:
@@ -246,7 +241,7 @@ def is_in(container: Container, key: StateKey) -> bool:
     if key.kind == "variable":
         variable = container.variables().get(key.name)
         return variable is not None and variable.is_initialized
-    return container.has(_CLASSES[key.kind], key.name)
+    return container.has(key.kind, key.name)
 
 
 __all__ = [

@@ -17,6 +17,10 @@ class _Held(Protocol):
     """What a container holds besides variables."""
 
     @property
+    def family(self) -> str:
+        """ "queue" or "lock": names are those of a family."""
+
+    @property
     def name(self) -> str:
         """Its name in the container."""
 
@@ -33,8 +37,8 @@ class Container:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._variables: dict[str, VariableState] = {}
-        #: Queues and locks, by kind and name.
-        self._others: dict[tuple[type, str], Any] = {}
+        #: Queues and locks, by family and name.
+        self._others: dict[tuple[str, str], Any] = {}
 
     def variable(self, name: str, dims: Any) -> VariableState:
         """Returns the variable `name`, made on first use.
@@ -75,29 +79,29 @@ class Container:
             return dict(self._variables)
 
     def other(self, fresh: Held, check: Callable[[Held, Held], None]) -> Held:
-        """Returns the queue or lock that has the kind and name of `fresh`: that one, if none has.
+        """Returns the queue or lock that has the family and name of `fresh`: that one, if none has.
 
         Args:
             fresh: A new one.
             check: Raises if the one that is there differs from the new one.
         """
         with self._lock:
-            found: Held = self._others.setdefault((type(fresh), fresh.name), fresh)
+            found: Held = self._others.setdefault((fresh.family, fresh.name), fresh)
         check(found, fresh)
         return found
 
     def renewed(self, fresh: Held) -> Held:
-        """Returns `fresh`, in place of the queue or lock that has its kind and name."""
+        """Returns `fresh`, in place of the queue or lock that has its family and name."""
         with self._lock:
-            old = self._others.get((type(fresh), fresh.name))
-            self._others[type(fresh), fresh.name] = fresh
+            old = self._others.get((fresh.family, fresh.name))
+            self._others[fresh.family, fresh.name] = fresh
         if old is not None:
             old.clear()
         return fresh
 
-    def has(self, kind: type, name: str) -> bool:
-        """Whether there is a queue or a lock of a kind and name."""
-        return (kind, name) in self._others
+    def has(self, family: str, name: str) -> bool:
+        """Whether there is a queue or a lock of a name: `family` is "queue" or "lock"."""
+        return (family, name) in self._others
 
     def others(self) -> list[Any]:
         """Returns the queues and locks."""

@@ -35,6 +35,8 @@ class MutexState:
         name: Its name in its container.
     """
 
+    family = "lock"
+
     __slots__ = ("_guard", "_holder", "_waiting", "name")
 
     def __init__(self, name: str) -> None:

@@ -7,7 +7,7 @@ means, is that of `QueueState`.
 from __future__ import annotations
 
 import heapq
-import secrets
+import os
 from collections.abc import Iterable, Sequence, Set
 from typing import ClassVar
 
@@ -52,7 +52,7 @@ class RandomShuffleQueueState(QueueState):
         super().__init__(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
         self.min_after_dequeue = handle.min_after_dequeue
         self.seed = handle.seed
-        self._key = handle.seed or (secrets.randbits(64), secrets.randbits(64))
+        self._key = handle.seed or _entropy()
         self._draws = 0
         self._block: list[float] = []
         self._elements: list[Element] = []
@@ -121,6 +121,11 @@ class PriorityQueueState(QueueState):
     def _remove(self, identities: Set[int]) -> None:
         self._elements = [e for e in self._elements if id(e[2]) not in identities]
         heapq.heapify(self._elements)
+
+
+def _entropy() -> tuple[int, int]:
+    numbers = os.urandom(16)
+    return int.from_bytes(numbers[:8]), int.from_bytes(numbers[8:])
 
 
 def queue_of(handle: QueueHandle) -> QueueState:

@@ -83,6 +83,7 @@ class QueueState:
         dtypes, shapes: Per component; `shapes` is None where every element may have its own.
     """
 
+    family = "queue"
     kind = "FIFOQueue"
     #: What has to be the same where two handles name one queue.
     identity: ClassVar[tuple[str, ...]] = ("kind", "capacity", "dtypes", "shapes")

@@ -11,7 +11,6 @@ from flowscope.ops.state.queue_ops import QueueHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.runtime.containers import Container
 from flowscope.runtime.mutex_state import MutexState
-from flowscope.runtime.queue_kinds import queue_of
 from flowscope.runtime.queue_state import QueueState, check_same
 from flowscope.runtime.reruns import variable_state
 
@@ -38,6 +37,8 @@ def state_of(graph: Graph, container: Container, handle: Any) -> Any:
 
 
 def _queue(graph: Graph, container: Container, handle: QueueHandle) -> QueueState:
+    from flowscope.runtime.queue_kinds import queue_of  # loaded with the first queue
+
     fresh = queue_of(handle)
     try:
         return container.other(fresh, check_same)

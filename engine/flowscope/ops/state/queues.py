@@ -390,7 +390,8 @@ class _Facts(NamedTuple):
     def handle(self, op: Any, **more: Any) -> Tensor:
         """Adds the operation that makes the handle, outside of bodies."""
         graph = get_default_graph()
-        full = graph.unique_name(self.name)
+        # A name that ends in a slash is a whole one, as everywhere.
+        full = self.name[:-1] if self.name.endswith("/") else graph.unique_name(self.name)
         definition = op(
             capacity=self.capacity,
             dtypes=tuple(self.dtypes),

@@ -35,16 +35,13 @@ class CheckpointSaverListener:
 
     def before_save(self, session: Session, global_step_value: int) -> None:
         """Called before a checkpoint is written."""
-        del session, global_step_value
 
     def after_save(self, session: Session, global_step_value: int) -> bool | None:
         """Called after a checkpoint was written; True asks for the end of the training."""
-        del session, global_step_value
         return None
 
     def end(self, session: Session, global_step_value: int) -> None:
         """Called at the end, after the last checkpoint."""
-        del session, global_step_value
 
 
 class CheckpointSaverHook(GlobalStepHook):

@@ -88,20 +88,16 @@ class SessionRunHook:
             session: The new session, which is ready.
             coord: Coordinates the threads of this session.
         """
-        del session, coord
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
         """Called before each run; what is returned is added to the run."""
-        del run_context
         return None
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Called after each run that has not failed."""
-        del run_context, run_values
 
     def end(self, session: Session) -> None:
         """Called once at the end, with a session that still runs; not if there was an error.
 
         OutOfRangeError and StopIteration end the training and are no errors.
         """
-        del session
