@@ -37,16 +37,21 @@ def test_without_epochs_there_is_no_end() -> None:
     assert all_of(queue.dequeue(), 7) == [b"a", b"b"] * 3 + [b"a"]
 
 
-def test_shuffling_is_anew_in_each_epoch_and_follows_the_seed() -> None:
-    def order() -> list[int]:
-        with fs.Graph().as_default():
-            queue = train.range_input_producer(20, num_epochs=2, seed=3)
-            return [int(x) for x in all_of(queue.dequeue())]
+def test_shuffling_is_anew_in_each_epoch_and_follows_the_seed_and_the_run() -> None:
+    def orders() -> list[list[int]]:
+        with fs.Graph().as_default(), fs.Session() as sess:
+            queue = train.range_input_producer(20, seed=3)
+            (runner,) = fs.get_collection(fs.GraphKeys.QUEUE_RUNNERS)
+            taken, found = queue.dequeue_many(20), []
+            for _ in range(3):
+                sess.run(runner.enqueue_ops)
+                found.append(sess.run(taken).tolist())
+            return found
 
-    found = order()
-    assert order() == found
-    assert sorted(found[:20]) == sorted(found[20:]) == list(range(20))
-    assert found[:20] != found[20:] != list(range(20))
+    found = orders()
+    assert orders() == found
+    assert [sorted(one) for one in found] == [list(range(20))] * 3
+    assert found[0] != found[1] != found[2] != list(range(20))
 
 
 def test_rows_of_tensors_are_produced() -> None:

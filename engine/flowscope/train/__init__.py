@@ -14,6 +14,16 @@ from flowscope.train.adagrad import (
     ProximalAdagradOptimizer,
 )
 from flowscope.train.adam import AdamOptimizer
+from flowscope.train.batching import (
+    batch,
+    batch_join,
+    maybe_batch,
+    maybe_batch_join,
+    maybe_shuffle_batch,
+    maybe_shuffle_batch_join,
+    shuffle_batch,
+    shuffle_batch_join,
+)
 from flowscope.train.checkpoint_manager import CheckpointManager
 from flowscope.train.checkpoints import (
     CheckpointReader,
@@ -62,18 +72,10 @@ from flowscope.train.hooks.run_hook import (
     SessionRunValues,
 )
 from flowscope.train.hooks.timing import SecondOrStepTimer
-from flowscope.train.input import (
-    batch,
-    batch_join,
+from flowscope.train.input_producers import (
     input_producer,
     limit_epochs,
-    maybe_batch,
-    maybe_batch_join,
-    maybe_shuffle_batch,
-    maybe_shuffle_batch_join,
     range_input_producer,
-    shuffle_batch,
-    shuffle_batch_join,
     slice_input_producer,
     string_input_producer,
 )
