@@ -75,3 +75,33 @@ def test_gradients_lead_through_the_check(graph):
     feeds = {inputs[k]: np.ones(shape, np.float32) for k, shape in GRU.items()}
     with fs.Session() as s:
         assert [np.shape(g) for g in s.run(found, feeds)] == list(GRU.values())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_fed", [True, False])
+@pytest.mark.parametrize("steps", [4, -1])
+def test_steps_beyond_the_time_axis_are_named(steps, is_fed, mode):
+    values = {k: np.ones(v, np.float32) for k, v in {**LSTM, "x": (3, 2, 3)}.items()}
+
+    def run(sess):
+        x = fs.placeholder(fs.float32, [None, 2, 3] if is_fed else [3, 2, 3])
+        most = fs.placeholder(fs.int64, []) if is_fed else steps
+        block = raw.BlockLSTM(seq_len_max=most, **{**values, "x": x})
+        sess.run(block.h, {x: values["x"], **({most: steps} if is_fed else {})})
+
+    with fs.Graph().as_default(), fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        with pytest.raises(
+            fs.errors.InvalidArgumentError, match="from 0 to the length of the time"
+        ):
+            run(sess)
+
+
+@pytest.mark.parametrize("scan", [fs.cumsum, fs.cumprod])
+@pytest.mark.parametrize("axis", [2, -3])
+def test_an_axis_that_is_fed_and_out_of_range_is_named(scan, axis):
+    with fs.Graph().as_default(), fs.Session() as sess:
+        x, at = fs.placeholder(fs.float32, [None, None]), fs.placeholder(fs.int32, [], name="axis")
+        with pytest.raises(
+            fs.errors.InvalidArgumentError, match=rf'axis in \[-2, 2\), got {axis}\n.*"axis:0"'
+        ):
+            sess.run(scan(x, at), {x: np.ones((2, 3)), at: axis})

@@ -20,6 +20,8 @@ from flowscope.ops.array.clipping import clip_by_value
 from flowscope.ops.array.joining import concat, split
 from flowscope.ops.array.padding import pad
 from flowscope.ops.core.casting import cast
+from flowscope.ops.core.flow import identity
+from flowscope.ops.host.checks import assert_less_equal, assert_non_negative
 from flowscope.ops.linalg.products import matmul
 from flowscope.ops.math.elementwise import sigmoid, tanh
 from flowscope.ops.nn.bias import bias_add
@@ -214,9 +216,9 @@ def _block(
 ) -> LSTMOutput:
     with get_default_graph().name_scope(name):
         x, cs, h, w, wci, wcf, wco, b = [convert_to_tensor(v) for v in inputs]
-        steps = cast(convert_to_tensor(seq_len_max), "int32")
         own = (wci, wcf, wco) if use_peephole else None
         x = _checked_lstm(x, (cs, h), own, (w, b), "BlockLSTM", ("time",))
+        steps = _checked_steps(cast(convert_to_tensor(seq_len_max), "int32"), shape(x)[0])
         arrays = [TensorArray(x.dtype, steps, element_shape=cs.shape) for _ in LSTMOutput._fields]
 
         def body(t: Any, cs: Any, h: Any, arrays: Any) -> Any:
@@ -227,6 +229,17 @@ def _block(
         _, _, _, arrays = while_loop(lambda t, *_: t < steps, body, [0, cs, h, arrays])
         behind = shape(x)[0] - steps
         return LSTMOutput(*[pad(a.stack(), [[0, behind], [0, 0], [0, 0]]) for a in arrays])
+
+
+def _checked_steps(steps: Tensor, times: Tensor) -> Tensor:
+    """Returns the number of steps; raises unless it is from 0 to the length of the time axis."""
+    text = "expected a seq_len_max from 0 to the length of the time axis of x"
+    checks = [
+        assert_non_negative(steps, message=text),
+        assert_less_equal(steps, times, message=text),
+    ]
+    with steps.graph.control_dependencies(checks):
+        return identity(steps)
 
 
 def GRUBlockCell(
