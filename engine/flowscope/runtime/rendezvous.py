@@ -202,6 +202,13 @@ class Mailbox:
         if reader is not None:
             reader.wake()
 
+    def send_with_next(self, value: Any) -> None:
+        """Hands over a value that may travel with the one that is sent next to the same process.
+
+        That one is sent before this thread waits for anything.
+        """
+        self.send(value)
+
     def receive(self, gate: WaitingGate, here: Here | None = None, is_safe: bool = True) -> Any:
         """Returns the next value; waits until it has come.
 

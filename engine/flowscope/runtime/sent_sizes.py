@@ -63,6 +63,11 @@ class _SizedBox:
         self._sizes.append(nbytes_of(value))
         self._box.send(value)
 
+    def send_with_next(self, value: Any) -> None:
+        """Hands over a value that may travel with the next one."""
+        self._sizes.append(nbytes_of(value))
+        self._box.send_with_next(value)
+
 
 class _SizedTaggedBox:
     """A mailbox of values by iterations whose sends are noted."""

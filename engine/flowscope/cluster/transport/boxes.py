@@ -75,6 +75,12 @@ class _Sending:
             self.sent += 1
             self.link.put(frame)
 
+    def send_with_next(self, value: Any) -> None:
+        """Sends a value with the frame that is put next."""
+        frame = self._frame(value, None)
+        self.sent += 1
+        self.link.put_with_next(frame)
+
     def _frame(self, value: Any, tag: Tag | None) -> bytes:
         code, shape, data = encoded(value)
         self.nbytes = len(data)
@@ -145,6 +151,12 @@ class OutBox(Mailbox):
         if self._error is not None:
             raise copy.copy(self._error)  # its traceback would hold values
         self._sending.send(value)
+
+    def send_with_next(self, value: Any) -> None:
+        """Sends a value in one message with that which is sent next to the peer."""
+        if self._error is not None:
+            raise copy.copy(self._error)
+        self._sending.send_with_next(value)
 
     def is_ahead(self, most: int, nbytes: int = 0) -> bool:
         """Whether so many values are unread, and so many bytes, as far as is known here."""

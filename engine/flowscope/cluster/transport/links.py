@@ -1,8 +1,9 @@
 """The small connection with a peer: who writes when, and who reads.
 
-*Writing.* A frame that comes after a rest is written at once. Frames that follow soon are written
-together: when some kB are there, when a thread is about to wait, when the step ends, or by the
-flusher half a millisecond later.
+*Writing.* A frame that comes after a rest is written at once, with those that were put to go with
+it: several values of straight code are one message. Frames that follow soon are written together:
+when some kB are there, when a thread is about to wait, when the step ends, or by the flusher half a
+millisecond later.
 
 *Reading.* The thread that waits for a value reads the connection itself, for 5 ms, and hands out
 what comes for others too; one thread reads at a time. Whoever waits longer, or while another one
@@ -108,6 +109,10 @@ class Link:
             self.flush()
         elif not self._flusher.is_armed:
             self._flusher.arm()
+
+    def put_with_next(self, frame: bytes) -> None:
+        """Sends a frame with the next one, which this thread puts before it waits for anything."""
+        self.unwritten.append(frame)
 
     def flush(self) -> None:
         """Writes the frames that wait."""

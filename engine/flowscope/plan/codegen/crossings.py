@@ -17,9 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.current_step import current_step
-from flowscope.ops.core.send_recv import Recv
+from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.plan.codegen.safepoints import STRETCH_S, Safepoint
+from flowscope.plan.codegen.variants import Probe
 from flowscope.plan.crossings import credits, keys
+from flowscope.plan.memories import host_of
 from flowscope.plan.program import Node
 from flowscope.plan.structured import LoopNode
 
@@ -45,9 +47,35 @@ def write_crossing(writer: Writer, scope: BlockScope, node: Node) -> None:
         return
     value = node.inputs[0]
     names = (writer.place[value],)
-    text = f"{box}.send({writer.boxed(value)})"
+    send = "send_with_next" if _is_followed(writer, scope, node) else "send"
+    text = f"{box}.{send}({writer.boxed(value)})"
     gone = writer.release(scope, node)
     writer.emit(text + (writer.clear(scope, gone) if gone else ""), node, names)
+
+
+def _is_followed(writer: Writer, scope: BlockScope, node: Node) -> bool:
+    """Whether another value goes to the same process soon, and nobody waits before that.
+
+    Then both travel as one message. Nothing lies between but other Sends and operations without
+    effects, and no safepoint: so the next Send comes whatever others do, and within the work of one
+    stretch. Not in loops: there values of several iterations are joined by time.
+    """
+    if len(writer.scopes) > 1 or type(writer.probe) is not Probe or writer.sections:
+        return False
+    to, work = _process_of(node), writer.work
+    for later in scope.nodes[scope.index + 1 :]:
+        op = later.op
+        work += writer.costs.seconds(later)
+        if work > STRETCH_S or later.blocks or not (op.is_pure or isinstance(op, Send)):
+            return False
+        if isinstance(op, Send) and _process_of(later) == to:
+            return True
+    return False
+
+
+def _process_of(node: Node) -> str:
+    """Returns what names the process to which a Send goes."""
+    return host_of(node.op.recv_device)  # type: ignore[attr-defined]
 
 
 def _write_recv(writer: Writer, scope: BlockScope, node: Node, box: str) -> None:
