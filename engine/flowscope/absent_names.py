@@ -65,8 +65,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers", "contrib"),
     ("columns of features", "make columns with NumPy or pandas, and feed arrays",
      "feature_column sparse.cross sparse.cross_hashed"),
-    ("supervisors", "fs.train.MonitoredTrainingSession writes checkpoints and summaries, and "
-     "recovers", "train.Supervisor train.basic_train_loop"),
     ("several machines", "connect with a Dask cluster, whose workers are the tasks: "
      "fs.cluster.connect",
      "distribute tpu config train.SyncReplicasOptimizer test.create_local_cluster"),

@@ -122,6 +122,7 @@ from flowscope.train.session_creators import (
     WorkerSessionCreator,
 )
 from flowscope.train.session_manager import SessionManager
+from flowscope.train.supervisor import Supervisor, basic_train_loop
 from flowscope.train.warm_start import VocabInfo, init_from_checkpoint, warm_start
 
 __all__ = [
@@ -179,10 +180,12 @@ __all__ = [
     "StepCounterHook",
     "StopAtStepHook",
     "SummarySaverHook",
+    "Supervisor",
     "VocabInfo",
     "WorkerSessionCreator",
     "add_queue_runner",
     "assert_global_step",
+    "basic_train_loop",
     "batch",
     "batch_join",
     "checkpoint_exists",
