@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from local_clusters import wait_until
+from local_clusters import kept_away, wait_until
 from own_threads import own_threads
 from random_faults import RAISED, Faults
 
@@ -73,8 +73,25 @@ def wait_for_steps(cluster: fs.cluster.Cluster) -> None:
     wait_until(lambda: running(cluster, *TASKS[:2]) == 2)
 
 
-def test_killed_worker(cluster: fs.cluster.Cluster, graph: fs.Graph) -> None:
-    """The step ends at once, everywhere; the session works again when the worker is back."""
+def killed_in_a_loop(
+    session: fs.Session, cluster: fs.cluster.Cluster, loop: fs.Tensor
+) -> BaseException:
+    """Kills the second worker while a loop runs there; returns what ends the step."""
+    with in_thread(lambda: session.run(loop)) as raised:
+        wait_for_steps(cluster)
+        killed = time.monotonic()
+        os.kill(cluster.task(TASKS[1]).pid, signal.SIGKILL)
+        wait_until(lambda: bool(raised))
+        assert time.monotonic() - killed < ENDS_S
+    return raised[0]
+
+
+@pytest.mark.parametrize("looks", ["while it is away", "when it is back"])
+def test_killed_worker(looks: str, cluster: fs.cluster.Cluster, graph: fs.Graph) -> None:
+    """The step ends at once, everywhere; the session works again when the worker is back.
+
+    Whoever has the error finds the worker lost, or back without its values.
+    """
     with fs.device(TASKS[1]):
         lost = fs.Variable(3.0, name="lost")
     with fs.device(TASKS[0]):
@@ -83,21 +100,19 @@ def test_killed_worker(cluster: fs.cluster.Cluster, graph: fs.Graph) -> None:
     before = cluster.task(TASKS[1])
     with fs.Session(cluster) as session:
         session.run([lost.initializer, kept.initializer])
-        with in_thread(lambda: session.run(loop)) as raised:
-            wait_for_steps(cluster)
-            killed = time.monotonic()
-            os.kill(before.pid, signal.SIGKILL)
-            wait_until(lambda: bool(raised))
-            assert time.monotonic() - killed < ENDS_S
-        assert isinstance(raised[0], UnavailableError), raised
-        assert TASKS[1] in str(raised[0])
-        wait_until(lambda: running(cluster, TASKS[0]) == 0, ENDS_S)
-        assert cluster.health(TASKS[1])[0] == "lost"
-        assert session.run(kept) == 4.0
-        with pytest.raises(UnavailableError, match="task:1"):
-            session.run(lost)
+        with kept_away(cluster, TASKS[1]):
+            error = killed_in_a_loop(session, cluster, loop)
+            assert cluster.health(TASKS[1])[0] == "lost"
+            assert session.lost_tasks == {TASKS[1]}
+            assert isinstance(error, UnavailableError) and TASKS[1] in str(error)
+            wait_until(lambda: running(cluster, TASKS[0]) == 0, ENDS_S)
+            if looks == "while it is away":
+                assert session.run(kept) == 4.0
+                with pytest.raises(UnavailableError, match="task:1"):
+                    session.run(lost)
         wait_until(lambda: len(cluster.tasks) == 3)
         assert cluster.task(TASKS[1]).incarnation != before.incarnation
+        assert session.run(kept) == 4.0
         with pytest.raises(FailedPreconditionError, match="lost"):
             session.run(lost)
         session.run(lost.initializer)

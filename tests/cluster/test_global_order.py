@@ -10,7 +10,6 @@ import flowscope as fs
 from flowscope.errors import (
     CancelledError,
     DeadlineExceededError,
-    FailedPreconditionError,
     InvalidArgumentError,
     UnavailableError,
     UnimplementedError,
@@ -240,7 +239,7 @@ def test_what_a_client_has_held_goes_with_it(ends, aside):
         assert hosts[0].steps.session(cluster.endpoint.name, sess._remote.number) is not session
         sess.debug.clear()
         sess.resume()
-        with pytest.raises(FailedPreconditionError, match="does not know this plan"):
+        with pytest.raises(UnavailableError, match="does not know this plan"):
             running.result(30.0)
 
 

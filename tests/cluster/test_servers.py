@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +10,7 @@ from pathlib import Path
 import dask
 import distributed  # noqa: F401  (it sets defaults of Dask's configuration)
 import pytest
+from local_clusters import free_addresses
 from tls_files import dask_settings
 
 import flowscope as fs
@@ -23,9 +21,6 @@ from flowscope.errors import (
     InvalidArgumentError,
     UnavailableError,
 )
-
-#: Ports that the system gives to nobody who asks for any, on Linux and macOS.
-PORTS = range(20_000, 32_000)
 
 #: A task as TensorFlow's tutorials write it.
 BEGIN = """
@@ -133,20 +128,6 @@ def tasks(
     found = Tasks(tmp_path, source_env, request.param)
     yield found
     found.close()
-
-
-def free_addresses(count: int) -> list[str]:
-    found: list[str] = []
-    for port in random.Random(os.urandom(8)).sample(PORTS, len(PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(f"localhost:{port}")
-        if len(found) == count:
-            break
-    return found
 
 
 def line_of(process: subprocess.Popen[str]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cluster_hosts import hosts_apart, hosts_here, on, worker
 from own_threads import own_threads
+from struck import Strike, raises
 
 import flowscope as fs
 from flowscope.errors import (
@@ -316,3 +317,93 @@ def test_a_worker_that_dies_leaves_groups_whole_on_those_that_live():
                 assert len(caught) == 1
                 first, second = sess.run(variables[:2])
                 assert first == second > 0
+
+
+def split_over_two():
+    with on(0):
+        x = fs.random_normal([4])
+    with on(1):
+        y = x + 1.0
+    with on(0):
+        return fs.reduce_sum(y - x), x, y
+
+
+def test_a_worker_that_has_lost_its_client_is_unavailable(ends):
+    """It has noticed the end of a connection before the client has."""
+    cluster, hosts = ends
+    z, *_ = split_over_two()
+    with fs.Session(cluster) as sess:
+        assert sess.run(z) == pytest.approx(4.0)
+        with hosts[0].endpoint._lock:
+            peer = hosts[0].endpoint._peers.pop(cluster.endpoint.name)
+        cluster.endpoint._peer(worker(0)).idle.clear()  # the next run makes a connection
+        try:
+            with pytest.raises(UnavailableError, match="which has lost it"):
+                sess.run(z)
+        finally:
+            hosts[0].endpoint._peers[cluster.endpoint.name] = peer
+        assert sess.run(z) == pytest.approx(4.0)
+
+
+def test_a_worker_that_does_not_know_a_plan_any_more_is_unavailable(ends):
+    """It has forgotten the sessions of a client that it had given up."""
+    cluster, hosts = ends
+    z, *_ = split_over_two()
+    with fs.Session(cluster) as sess:
+        assert sess.run(z) == pytest.approx(4.0)
+        hosts[1].steps.client_lost(cluster.endpoint.name)
+        with pytest.raises(UnavailableError, match="does not know this plan any more"):
+            sess.run(z)
+        cluster.lost(worker(1), 1, ConnectionResetError("it had given this client up"))
+        assert sess.run(z) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("error", [DeadlineExceededError("late"), KeyboardInterrupt()])
+def test_a_step_that_ends_while_it_is_begun_ends_on_the_workers_that_have_begun(
+    ends, error, monkeypatch
+):
+    cluster, hosts = ends
+    loop = endless()
+    with fs.Session(cluster) as sess:
+        with pytest.raises(DeadlineExceededError):  # the plan is there
+            sess.run(loop, options=fs.RunOptions(timeout_in_ms=1_000))
+        strike = Strike(monkeypatch, cluster.endpoint, "start_run", raises(error), 1)
+        with pytest.raises(type(error)):
+            sess.run(loop)
+        assert strike.struck == 1
+        wait_until(lambda: is_at_rest(hosts))
+
+
+@pytest.mark.parametrize("is_other_lost", [False, True])
+def test_a_worker_that_fails_and_does_not_say_why_is_unavailable(ends, is_other_lost, monkeypatch):
+    """Its answer does not come in time, be it that the other one is lost meanwhile."""
+    cluster, hosts = ends
+    n = fs.placeholder(fs.int32, [])
+    with on(0):
+        y = fs.floordiv(fs.constant(1), n)
+    with on(1):
+        z = y + 1
+    answers = threading.Event()
+    monkeypatch.setattr("flowscope.cluster.step._ENDS_S", 0.1)
+    with fs.Session(cluster) as sess:
+        assert sess.run(z, {n: 1}) == 2
+        monkeypatch.setattr(
+            hosts[0].endpoint, "on_run", held_back(hosts[0].endpoint.on_run, answers)
+        )
+        if is_other_lost:
+            monkeypatch.setattr(hosts[1].endpoint, "on_run", lambda *run: answers.wait(30.0))
+        try:
+            with pytest.raises(UnavailableError, match="has not said why"):
+                sess.run(z, {n: 0})
+        finally:
+            answers.set()
+        wait_until(lambda: is_at_rest(hosts))
+
+
+def held_back(on_run, answers):
+    def run(*arguments):
+        found = on_run(*arguments)
+        answers.wait(30.0)
+        return found
+
+    return run

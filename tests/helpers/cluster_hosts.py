@@ -120,6 +120,13 @@ class Cluster:
     def health(self, task: str) -> tuple[str, str]:
         return "ok", ""
 
+    @property
+    def known_tasks(self) -> tuple[Task, ...]:
+        return self.tasks
+
+    def note_losses(self, lives: Any, cut: Any = ()) -> None:
+        """Nothing is noted of losses here."""
+
     def client_part(self) -> ClientPart:
         return ClientPart(CLIENT_TASK, (), "here", os.getpid(), status_report(self.endpoint))
 

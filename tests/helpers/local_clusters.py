@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
+import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+from flowscope.errors import UnavailableError
+
+#: Ports that the system gives to nobody who asks for any, on Linux and macOS.
+PORTS = range(20_000, 32_000)
 
 
 @contextmanager
@@ -54,3 +61,37 @@ def wait_until(is_so: Callable[[], bool], timeout_s: float = 60.0) -> float:
         assert time.monotonic() < begin + timeout_s, "it did not happen in time"
         time.sleep(0.01)
     return time.monotonic() - begin
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses of this machine at which nobody listens."""
+    found: list[str] = []
+    for port in random.Random(os.urandom(8)).sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(f"localhost:{port}")
+        if len(found) == count:
+            break
+    return found
+
+
+@contextmanager
+def kept_away(cluster: Any, task: str) -> Iterator[None]:
+    """Keeps a client from joining the next life of a task, however soon that comes."""
+    endpoint = cluster.endpoint
+    connect_all = endpoint.connect_all
+
+    def connect_others(ways: Any, *arguments: Any) -> Any:
+        missing = [w for w in ways if not endpoint.is_connected(w.peer, w.incarnation)]
+        failed = connect_all([w for w in missing if w.peer != task], *arguments)
+        away = UnavailableError(f"{task} is kept away by a test")
+        return {**failed, **{w.peer: away for w in missing if w.peer == task}}
+
+    endpoint.connect_all = connect_others
+    try:
+        yield
+    finally:
+        del endpoint.connect_all

@@ -59,7 +59,8 @@ def connect(
             connections over the ports of Dask's workers, which are slower. By default "dask" where
             Dask speaks UCX, else "sockets", and "dask" to workers that these do not reach. A worker
             whose port cannot be reached either is reached through the scheduler.
-        timeout_s: How long it may take until the scheduler and its workers have answered.
+        timeout_s: How long it may take until the scheduler and its workers have answered. A worker
+            that goes meanwhile is waited for until Dask has removed it, or started it again.
 
     Raises:
         UnimplementedError: if Dask (`distributed`) is not installed.
@@ -76,14 +77,42 @@ def connect(
         raise InvalidArgumentError(f'expected "sockets" or "dask" as transport, got {transport!r}')
     if not isinstance(timeout_s, int | float) or not timeout_s > 0:
         raise InvalidArgumentError(f"expected timeout_s above 0, in seconds, got {timeout_s!r}")
-    from flowscope.cluster.dask_client import DaskClient  # Dask takes a while to load
+    from flowscope.cluster.dask_client import usable  # Dask takes a while to load
+
+    until, reason = time.monotonic() + timeout_s, None
+    while True:
+        given = usable(client_or_address)
+        try:
+            return _connected(given, jobs, config, transport, until)
+        except UnavailableError as e:  # somebody has gone: Dask removes it, or starts it again
+            now = time.monotonic()
+            reason = e if reason is None or now < until else reason
+            if now + _AGAIN_S > until:
+                raise reason from reason.__cause__
+        pause(_AGAIN_S)
+
+
+def _connected(
+    given: Any,
+    jobs: Mapping[str, Sequence[Any]] | None,
+    config: ConfigProto | None,
+    transport: Transport | None,
+    until: float,
+) -> Cluster:
+    """Connects with a cluster, if nobody goes meanwhile.
+
+    Raises:
+        UnavailableError: if somebody has gone meanwhile, or does not answer in time.
+    """
+    from flowscope.cluster.dask_client import DaskClient
     from flowscope.cluster.membership import Cluster
 
-    until = time.monotonic() + timeout_s
-    dask = DaskClient.of(client_or_address, until)
+    dask = DaskClient.of(given, until)
     found = current().clusters.get(dask.address)
-    if isinstance(found, Cluster) and found.dask.scheduler_id != dask.scheduler_id:
-        found.close()  # of an earlier life of the scheduler, which no worker knows any more
+    if isinstance(found, Cluster) and (
+        found.dask.scheduler_id != dask.scheduler_id or not found.dask.is_open
+    ):
+        found.close()  # of an earlier life of the scheduler, or given up by its Dask client
         found = None
     if isinstance(found, Cluster):
         dask.close()
@@ -129,7 +158,7 @@ def connect_server(target: str, timeout_s: float) -> Cluster:
 
             scheduler = scheduler_of(known or target.partition("://")[2])
             return connect(scheduler, timeout_s=max(end - time.monotonic(), _LEAST_S))
-        except (UnavailableError, OSError) as e:  # it may go while this process connects
+        except UnavailableError as e:  # it may go while this process connects
             if time.monotonic() + _AGAIN_S > end:
                 raise UnavailableError(
                     f"the cluster of {target} cannot be reached after {timeout_s:g} s: {e}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import pkgutil
 import secrets
 import threading
 import time
@@ -18,13 +17,16 @@ from distributed.comm.core import CommClosedError
 
 import flowscope
 from flowscope.cluster.dask_comm import DaskStreams
+from flowscope.cluster.dask_losses import is_loss
 from flowscope.cluster.dask_security import configured_security
+from flowscope.cluster.dask_versions import check_versions
 from flowscope.cluster.local_server import host_and_port
 from flowscope.cluster.members import Attached
 from flowscope.cluster.tasks import check_jobs
 from flowscope.errors import (
     DTypeError,
     FailedPreconditionError,
+    OpError,
     UnavailableError,
 )
 from flowscope.runtime.config import ClusterDef, ConfigProto
@@ -32,7 +34,6 @@ from flowscope.runtime.waiting import called_aside
 
 #: The topic of our events in Dask's log, and the name of the plugins (`registry.NAME`).
 _TOPIC = "flowscope"
-_VERSION = "flowscope:__version__"
 _SECRET_BYTES = 32
 #: So long a scheduler or a worker has to say who it is; it takes so many of these at most.
 _ASK_S = 1.0
@@ -41,10 +42,6 @@ _MOST_ASKS = 5
 _CLOSE_S = 2.0
 #: The name of threads on which Dask is asked.
 _THREAD = "flowscope asks Dask"
-_INSTALL = (
-    "install flowscope in the environment of the scheduler and of all workers (pip install "
-    '"flowscope[cluster]"), or restart the cluster after that'
-)
 
 
 class DaskClient:
@@ -54,13 +51,22 @@ class DaskClient:
         client: The client.
         is_own: Whether it was made here, and is to be closed.
         until: When the scheduler is to have answered, by the monotonic clock.
+
+    Attributes:
+        address: The scheduler's address.
     """
 
     def __init__(self, client: Any, is_own: bool, until: float) -> None:
         self._client = client
         self._is_own = is_own
+        scheduler = client.scheduler
+        if scheduler is None:
+            raise UnavailableError(f"{client!r} was closed meanwhile")
+        self.address = str(scheduler.address)
         # A scheduler that has gone is not asked: what it was is told with the errors of that.
         told = self._in_time(until, partial(client.scheduler_info, n_workers=0))
+        if "id" not in told:
+            raise UnavailableError(f"the scheduler at {self.address} has not said who it is")
         self._scheduler_id = str(told["id"])
         has_dashboard = "dashboard" in told.get("services", {})
         self._dashboard_link = str(client.dashboard_link) if has_dashboard else ""
@@ -69,28 +75,17 @@ class DaskClient:
 
     @staticmethod
     def of(given: Any, until: float) -> DaskClient:
-        """Returns the one that `fs.cluster.connect` was given; see there for errors.
+        """Returns the one for what `usable` has returned.
 
         Args:
-            given: As there.
+            given: That.
             until: When the scheduler is to have answered, by the monotonic clock.
+
+        Raises:
+            UnavailableError: if the scheduler cannot be reached, or goes meanwhile.
         """
-        if isinstance(given, distributed.Client):
-            client, is_own = given, False
-        elif given is None:
-            client, is_own = _default_client(), False
-        elif isinstance(given, str) or hasattr(given, "scheduler_address"):
-            client, is_own = _new_client(given, until), True
-        else:
-            raise DTypeError(
-                "expected a distributed.Client, a Dask cluster, the address of a scheduler or "
-                f"None, got {given!r}"
-            )
-        if client.asynchronous:
-            raise DTypeError(
-                "expected a client that is not asynchronous: fs.Session waits for its steps; make "
-                "a second one with distributed.Client(address)"
-            )
+        is_own = not isinstance(given, distributed.Client)
+        client = _new_client(given, until) if is_own else given
         try:
             return DaskClient(client, is_own, until)
         except BaseException:
@@ -104,9 +99,9 @@ class DaskClient:
         return self._scheduler_id
 
     @property
-    def address(self) -> str:
-        """The scheduler's address."""
-        return str(self._client.scheduler.address)
+    def is_open(self) -> bool:
+        """Whether it may answer: not once Dask's client has given up its scheduler."""
+        return bool(self._client.status != "closed")
 
     @property
     def dashboard_link(self) -> str:
@@ -138,19 +133,21 @@ class DaskClient:
         found = check_jobs(jobs)
         version = flowscope.__version__
         client = self._client
-        self._check_versions(version, until)
+        check_versions(self.address, version, partial(self._call, until))
         registry = Registry(version, secrets.token_bytes(_SECRET_BYTES), found)
         self._in_time(until, partial(client.register_plugin, registry, NAME))
         if on_event is not None:
             self._events = on_event
-            client.subscribe_topic(NAME, lambda event: on_event(event[1]))
+            subscribe = partial(client.subscribe_topic, NAME, lambda event: on_event(event[1]))
+            self._translated(subscribe)
         told = self._ask(until, "flowscope_attach", version=version, jobs=found)
         try:
             if not told["expected"]:
                 plugin = HostPlugin(version, config or ConfigProto())
                 self._in_time(until, partial(client.register_plugin, plugin, NAME))
         except FailedPreconditionError:
-            self._in_time(until, partial(client.unregister_worker_plugin, NAME))
+            with suppress(UnavailableError, ValueError):  # another client has done it
+                self._in_time(until, partial(client.unregister_worker_plugin, NAME))
             raise
         told = self._ask(until, "flowscope_attach", version=version, jobs=found)
         sealed = is_sealed(self.address)
@@ -184,7 +181,8 @@ class DaskClient:
             UnavailableError: if there is nobody, or none has answered in time.
         """
         failures = []
-        for where, is_nanny in [(worker, True), *[(w, False) for w in self._beside(worker)]]:
+        beside = self._beside(worker, time.monotonic() + timeout_s)
+        for where, is_nanny in [(worker, True), *[(w, False) for w in beside]]:
             try:
                 found = self._client.sync(
                     self._client._run,
@@ -213,25 +211,33 @@ class DaskClient:
         if self._is_own:
             _close(self._client)
 
-    def _beside(self, worker: str) -> list[str]:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+    def _beside(self, worker: str, until: float) -> list[str]:
+        told = self._in_time(until, partial(self._client.scheduler_info, n_workers=-1))
+        workers = told["workers"]
         host = workers.get(worker, {}).get("host")
         return [a for a, facts in workers.items() if a != worker and facts["host"] == host]
 
     def _ask(self, until: float, handler: str, **arguments: Any) -> Any:
-        ask = getattr(self._client.scheduler, handler)
-        return self._in_time(until, partial(self._client.sync, ask, **arguments))
+        client = self._client
+        return self._in_time(
+            until, lambda: client.sync(getattr(client.scheduler, handler), **arguments)
+        )
+
+    def _call(self, until: float, method: str, *arguments: Any, **options: Any) -> Any:
+        """Returns what a method of Dask's client returns."""
+        return self._in_time(until, partial(getattr(self._client, method), *arguments, **options))
 
     def _in_time(self, until: float, function: Callable[[], Any]) -> Any:
         """Returns what a function of Dask's returns, which may wait for ever by itself.
 
         Raises:
-            UnavailableError: if that is not there in time.
+            UnavailableError: if that is not there in time, or somebody has gone meanwhile.
         """
         begun, address = time.monotonic(), self.address
         what = f"for the scheduler at {address}"
+        ask = partial(self._translated, function)
         try:
-            return called_aside(function, what=what, until=until, name=_THREAD)
+            return called_aside(ask, what=what, until=until, name=_THREAD)
         except TimeoutError as e:
             waited = f"{max(0.0, until - begun):.1f} s"
             raise UnavailableError(
@@ -239,33 +245,23 @@ class DaskClient:
                 f"{waited}: it is stopped, or cannot be reached"
             ) from e
 
-    def _check_versions(self, version: str, until: float) -> None:
-        """Raises if the scheduler or a worker has no flowscope, or another version.
+    def _translated(self, function: Callable[[], Any]) -> Any:
+        """Returns what a function of Dask's returns.
 
-        `resolve_name` is a function of Python's own, so that it reaches those that have none.
+        Raises:
+            UnavailableError: if the scheduler has gone, or a worker that it has asked.
         """
-        client = self._client
         try:
-            ask = partial(client.run_on_scheduler, pkgutil.resolve_name, _VERSION)
-            found = {"the scheduler": self._in_time(until, ask)}
-            ask = partial(client.run, pkgutil.resolve_name, _VERSION, on_error="return")
-            workers = self._in_time(until, ask)
-        except (ModuleNotFoundError, AttributeError) as e:
-            raise FailedPreconditionError(f"the scheduler has no flowscope: {_INSTALL}") from e
-        except OSError as e:
-            raise UnavailableError(f"the scheduler at {self.address} does not answer: {e}") from e
-        found |= {f"the worker at {address}": told for address, told in workers.items()}
-        without = [who for who, told in found.items() if isinstance(told, Exception)]
-        if without:
-            raise FailedPreconditionError(
-                f"{', '.join(without)} cannot import flowscope ({found[without[0]]}): {_INSTALL}"
-            )
-        other = [f"{who} has {told}" for who, told in found.items() if told != version]
-        if other:
-            raise FailedPreconditionError(
-                f"this process has flowscope {version}, and {', '.join(other)}: all processes of a "
-                "cluster need the same version"
-            )
+            return function()
+        except OpError:
+            raise
+        except Exception as e:  # Dask raises many kinds of them once its client has ended
+            if not is_loss(e) and self._client.status == "running":
+                raise
+            raise UnavailableError(
+                f"the scheduler at {self.address}, or a worker that it has asked, has gone "
+                f"meanwhile, or cannot be reached: {e or type(e).__name__}"
+            ) from e
 
 
 def scheduler_of(address: str) -> str:
@@ -306,6 +302,36 @@ def scheduler_of(address: str) -> str:
         raise UnavailableError(f"no task of a cluster answers at {address} {how}: {e}") from e
 
 
+def usable(given: Any) -> Any:
+    """Returns what `fs.cluster.connect` was given, or Dask's current client for None.
+
+    Raises:
+        DTypeError: if there is no way to connect with it.
+        UnavailableError: if it was closed, or there is no current client.
+    """
+    if given is None:
+        given = _default_client()
+    if isinstance(given, distributed.Client):
+        if given.asynchronous:
+            raise DTypeError(
+                "expected a client that is not asynchronous: fs.Session waits for its steps; make "
+                "a second one with distributed.Client(address)"
+            )
+        if given.status == "closed":
+            raise UnavailableError(
+                f"{given!r} is closed, by its user or for it has lost its scheduler: make a new one"
+            )
+    elif hasattr(given, "scheduler_address"):
+        if getattr(getattr(given, "status", None), "name", "") in ("closing", "closed"):
+            raise UnavailableError(f"{given!r} is closed: make a new one")
+    elif not isinstance(given, str):
+        raise DTypeError(
+            "expected a distributed.Client, a Dask cluster, the address of a scheduler or "
+            f"None, got {given!r}"
+        )
+    return given
+
+
 def _default_client() -> Any:
     try:
         return distributed.get_client()
@@ -330,7 +356,9 @@ def _new_client(given: Any, until: float) -> Any:
     try:
         what = f"for the scheduler at {given!r}"
         return called_aside(make, what=what, until=until, name=_THREAD)
-    except OSError as e:  # a TimeoutError is one, too
+    except Exception as e:
+        if not is_loss(e):
+            raise
         raise UnavailableError(
             f"no Dask scheduler can be reached at {given!r} within {timeout_s:.1f} s: {e}"
         ) from e
@@ -346,4 +374,4 @@ def _close(client: Any) -> None:
         called_aside(close, what="for the end of a client", until=until, name=_THREAD)
 
 
-__all__ = ["DaskClient", "scheduler_of"]
+__all__ = ["DaskClient", "scheduler_of", "usable"]

@@ -21,6 +21,7 @@ from typing import Any
 from distributed.comm.core import connect
 from distributed.core import Status
 
+from flowscope.cluster.dask_losses import is_loss
 from flowscope.runtime.waiting import result_of
 
 #: The handlers of workers that take a connection, and of the scheduler that leads one to a worker.
@@ -67,14 +68,18 @@ class DaskStreams:
             OSError: if the worker cannot be reached.
         """
         made: list[socket.socket] = []
+        if self._loop.is_closed():
+            raise ConnectionResetError("Dask has ended in this process")
         dialing = asyncio.run_coroutine_threadsafe(self._dial(address, timeout_s, made), self._loop)
         try:
             until = time.monotonic() + 2 * timeout_s + _GOODBYE_S
             result_of(dialing, what=f"for a connection with {address}", until=until)
-        except BaseException:
+        except BaseException as e:
             dialing.cancel()
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the task with it
                 self._loop.call_soon_threadsafe(_close, made)  # it may have come in this moment
+            if is_loss(e) and not isinstance(e, OSError):
+                raise ConnectionResetError(f"Dask's connection has gone: {e}") from e
             raise
         return made[0]
 

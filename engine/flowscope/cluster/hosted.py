@@ -225,7 +225,7 @@ class HostedSteps:
         session = self.session(peer, header["session"])
         plan = session.plans.get(header["plan"])
         if plan is None:
-            raise FailedPreconditionError(f"{self._host.name} does not know this plan (any more)")
+            raise self._unknown_plan()
         number = StepId(header["client"], header["step"])
         step = HostedStep(self._host, session, self.doubts, plan, peer, number, header)
         with self._lock:
@@ -246,6 +246,13 @@ class HostedSteps:
                 self.done += 1
             if plan.shared_groups and (has_failed or number in self._ended):
                 self._say_rest(peer, number)
+
+    def _unknown_plan(self) -> UnavailableError:
+        """Returns the error of a step whose plan went with the session that had it."""
+        return UnavailableError(
+            f"{self._host.name} does not know this plan any more: it was started again, or had "
+            "given this client up"
+        )
 
     def _kept(self, number: StepId, step: HostedStep) -> dict[str, Any]:
         """Keeps what a step took that ends well here; returns what its answer says of that."""
@@ -312,7 +319,7 @@ class HostedSteps:
         session.held.drop(header["drops"])
         plan = session.ops.get(header["plan"])
         if plan is None:
-            raise FailedPreconditionError(f"{self._host.name} does not know this plan (any more)")
+            raise self._unknown_plan()
         return plan.run(header, values), []
 
     def _fetch_held(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:

@@ -105,6 +105,7 @@ class LocalTasks:
 
     dashboard_link = ""
     scheduler_id = ""
+    is_open = True
 
     def __init__(
         self,

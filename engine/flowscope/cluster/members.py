@@ -40,6 +40,10 @@ class Members(Protocol):
         """Which life of the scheduler it was connected with first; "" without one."""
 
     @property
+    def is_open(self) -> bool:
+        """Whether it may answer."""
+
+    @property
     def dashboard_link(self) -> str:
         """Where Dask's dashboard is; "" where there is none."""
 

@@ -22,11 +22,12 @@ from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
-from flowscope.cluster.session_tasks import awaited
+from flowscope.cluster.session_tasks import awaited, wished_tasks
 from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.status import ClusterStatus
-from flowscope.cluster.tasks import Task, Transport, task_name
+from flowscope.cluster.tasks import Task, Transport
 from flowscope.cluster.transport.endpoint import Address, Endpoint, Way
+from flowscope.cluster.transport.runs import LateAnswerError
 from flowscope.cluster.versions import Rounding, refusal
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import (
@@ -36,7 +37,6 @@ from flowscope.errors import (
     OpError,
     UnavailableError,
 )
-from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.summary import counted
 from flowscope.runtime.engine import Engine, current
 from flowscope.runtime.remote import START_S
@@ -58,6 +58,8 @@ CALL_S = 10.0
 _CONNECT_S = 5.0
 #: So often it tries again to reach a task that Dask has and that cannot be reached.
 _AGAIN_S = 0.5
+#: So long what has ended a connection may take to be known.
+_NOTED_S = 2.0
 
 
 class Cluster:
@@ -113,6 +115,9 @@ class Cluster:
         #: Tasks that Dask has, and those of them that were reached.
         self._known: dict[str, Task] = {}
         self._reasons: dict[str, str] = {}
+        #: Those that were lost, as they were last; and those whose loss is being told to sessions.
+        self._last: dict[str, Task] = {}
+        self._losing: set[str] = set()
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         attached = dask.attach(jobs, config, self._events.put, until)
         #: The addresses of the tasks that are to be there, where a `ClusterSpec` says it.
@@ -189,6 +194,13 @@ class Cluster:
     def lost_tasks(self) -> dict[str, str]:
         """The tasks that were lost and have not come back, and why."""
         return {name: why for name, why in self._reasons.items() if name not in self._tasks}
+
+    @property
+    def known_tasks(self) -> tuple[Task, ...]:
+        """The tasks, and those that were lost and have not come back, as they were last."""
+        with self._lock:
+            found = [*self._tasks.values(), *self._last.values()]
+        return tuple(sorted(found, key=lambda task: (task.job, task.index)))
 
     @property
     def dashboard_link(self) -> str:
@@ -274,8 +286,7 @@ class Cluster:
         Raises:
             DeadlineExceededError: if they are not well in time; it names them.
         """
-        wishes = [(s.job, s.task) for s in map(DeviceSpec.from_string, devices)]
-        asked = {task_name(job, task) for job, task in wishes if job and task is not None}
+        asked = wished_tasks(devices)
         waiter = Waiter()
         self._waiting.add(waiter)
         try:
@@ -390,7 +401,8 @@ class Cluster:
                 continue
             if old is not None:
                 self.lose(task.name, old.incarnation, "it was started again")
-            new.append(task)
+            if task.name not in self._losing:  # else it is joined a little later
+                new.append(task)
         ways = [Way(t.name, w[0], t.incarnation, w[1]) for t in new for w in [self._ways_to(t)]]
         failed = self.endpoint.connect_all(ways, _CONNECT_S)
         for task in [t for t in new if t.name not in failed]:
@@ -398,8 +410,8 @@ class Cluster:
             with self._lock:
                 self._tasks[task.name] = task
                 self._reasons.pop(task.name, None)
-        for waiter in list(self._waiting):
-            waiter.wake()
+                self._last.pop(task.name, None)
+        self._wake()
         for error in failed.values():
             raise error
 
@@ -415,6 +427,11 @@ class Cluster:
     def warn(self) -> None:
         """Warns, at the user's line, of tasks that may round differently, once for each reason."""
         self._rounding.warn()
+
+    def _wake(self) -> None:
+        """Has those look again who wait for tasks."""
+        for waiter in list(self._waiting):
+            waiter.wake()
 
     def _ways_to(self, task: Task) -> tuple[Address, str | None]:
         return task.ways(self.transport)
@@ -451,7 +468,12 @@ class Cluster:
                 return
             del self._tasks[task]
             self._reasons[task] = reason
-        self.tell_lost(task, reason)
+            self._last[task] = found
+            self._losing.add(task)
+        try:
+            self.tell_lost(task, reason)
+        finally:
+            self._told_lost(task)
 
     def tell_lost(self, task: str, reason: str) -> None:
         """Ends what runs on a task that is lost or hangs, and all that waits for its answers."""
@@ -460,9 +482,62 @@ class Cluster:
         self.endpoint.end_waits(task, UnavailableError(f"{task} is lost: {reason}"))
         for tell in [*self.on_lost, *[session.lost for session in sessions]]:
             tell(task, error)
+        self._told_lost(task)
         self.dask.log({"event": "lost", "task": task, "reason": reason})
         for session in sessions:  # this may wait for a thread that plans
             session.forget_plans(task)
+
+    def _told_lost(self, task: str) -> None:
+        self._losing.discard(task)
+        self._wake()
+
+    def note_losses(self, lives: Mapping[str, int], cut: Iterable[str] = ()) -> None:
+        """Waits until it is known what has become of tasks whose connections have ended.
+
+        Each connection of a task ends on a thread of its own. Whoever has heard of one that the
+        task is lost finds it lost here, too, and in its sessions, when this returns.
+
+        Args:
+            lives: Tasks, and which lives of them are meant.
+            cut: Those of them that have not answered, for the connection for it has ended.
+        """
+        until, gone, asked = time.monotonic() + _NOTED_S, set(cut) & lives.keys(), []
+        for task in lives:
+            if task in gone:
+                self.endpoint.end_cut(task, lives[task])
+            if task in gone or self._heartbeat.health(task)[0] != "ok":
+                continue
+            try:
+                asked.append((task, self.endpoint.ask(task, {"kind": "clock"})))
+            except UnavailableError:
+                gone.add(task)
+        for task, question in asked:
+            try:
+                question.result(until, owned_by=None)
+            except LateAnswerError:  # it may hang
+                continue
+            except OpError:
+                gone.add(task)
+        waiter = Waiter()
+        self._waiting.add(waiter)
+        try:
+            wait_for(
+                lambda: all(self._is_noted(task, lives[task]) for task in gone),
+                waiter,
+                what="for losses to be noted",
+                until=until,
+                owned_by=None,
+            )
+        finally:
+            self._waiting.discard(waiter)
+
+    def _is_noted(self, task: str, incarnation: int) -> bool:
+        """Whether it is known of a life of a task that it is lost or hangs."""
+        if task in self._losing:
+            return False
+        found = self._tasks.get(task)
+        is_there = found is not None and found.incarnation == incarnation
+        return not is_there or self._heartbeat.health(task)[0] == "hung"
 
 
 __all__ = ["CALL_S", "Cluster"]

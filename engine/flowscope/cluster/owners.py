@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableSet, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSet, Sequence
 from typing import Any, Protocol
 
 from flowscope.cluster.outcomes import Outcomes
@@ -94,6 +94,18 @@ class ClusterOwner(Protocol):
 
     def task(self, name: str) -> TaskFacts:
         """Returns the task of this name."""
+
+    @property
+    def known_tasks(self) -> Sequence[TaskFacts]:
+        """The tasks, and those that were lost and have not come back, as they were last."""
+
+    def note_losses(self, lives: Mapping[str, int], cut: Iterable[str] = ()) -> None:
+        """Waits until it is known what has become of tasks whose connections have ended.
+
+        Args:
+            lives: Tasks, and which lives of them are meant.
+            cut: Those of them that have not answered, for the connection for it has ended.
+        """
 
     def ways(self, task: str) -> tuple[Address, str | None]:
         """Returns where a task is reached, and where else if not there."""

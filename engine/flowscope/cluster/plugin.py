@@ -21,6 +21,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 import flowscope
 from flowscope.cluster.client_watch import CLIENT_SILENCE_S
 from flowscope.cluster.dask_comm import STREAM, DaskStreams
+from flowscope.cluster.dask_losses import is_loss
 from flowscope.cluster.host import Host
 from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
 from flowscope.cluster.tasks import DeviceInfo, Task, task_name
@@ -30,17 +31,24 @@ from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices import Device
 
-#: So often, and so many seconds apart, a worker asks that the scheduler does not know yet.
+#: So often, and so many seconds apart, a worker asks that the scheduler does not know yet, or
+#: whose connection with it was lost.
 _TRIES = 100
 _AGAIN_S = 0.1
 
 
 async def _answer(ask: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
-    """Returns the registry's answer; asks again while the scheduler does not know the worker."""
+    """Returns the registry's answer; asks again while the scheduler does not know the worker, and
+    where the connection with it was lost.
+    """
     for _ in range(_TRIES):
         try:
             return await ask(**arguments)
         except UnavailableError:
+            await asyncio.sleep(_AGAIN_S)
+        except Exception as e:
+            if not is_loss(e):
+                raise
             await asyncio.sleep(_AGAIN_S)
     return await ask(**arguments)
 

@@ -17,10 +17,15 @@ from flowscope.cluster import failures
 from flowscope.cluster.devices import RemoteDevice, task_of
 from flowscope.cluster.global_order import HeldStep, executable, refused
 from flowscope.cluster.links import unknown
-from flowscope.cluster.owners import ClusterOwner
+from flowscope.cluster.owners import ClusterOwner, TaskFacts
 from flowscope.cluster.plans import restarted
 from flowscope.cluster.sent_objects import Ask
-from flowscope.cluster.session_tasks import is_seen, tasks_of_session
+from flowscope.cluster.session_tasks import (
+    is_seen,
+    listed_tasks,
+    tasks_of_session,
+    wished_tasks,
+)
 from flowscope.cluster.state_book import key_of
 from flowscope.cluster.step import ClusterFunction, ClusterStep
 from flowscope.cluster.transport.control import Question
@@ -76,7 +81,7 @@ class ClusterSession:
         self.number = next(cluster.session_numbers)
         self.devices: Sequence[Device] = [
             RemoteDevice(d.name, task.incarnation, d.memory_limit)
-            for task in tasks_of_session(session.config, cluster.tasks)
+            for task in tasks_of_session(session.config, _members(cluster, session))
             for d in task.devices
             if is_seen(session.config, d.name)
         ]
@@ -194,14 +199,14 @@ class ClusterSession:
 
     def lost(self, task: str, error: Exception) -> None:
         """Ends the steps that a task takes part in; `forget_plans` follows."""
+        if task in self.used:  # whoever learns of it by a step finds it here
+            self.lost_tasks.add(task)
+            self.used.discard(task)
         steps: list[ClusterStep | HeldStep] = [*self.steps.values(), *self.held_steps]
         for step in steps:
             if task in step.tasks:
                 step.lost(task, UnavailableError(f"{task} is lost: {error}"))
         self._drops.pop(task, None)
-        if task in self.used:
-            self.lost_tasks.add(task)
-            self.used.discard(task)
 
     def forget_plans(self, task: str) -> None:
         """Forgets the plans that a lost task had; waits for another thread that plans."""
@@ -246,12 +251,17 @@ class ClusterSession:
     ) -> tuple[dict[str, Any], list[Any]]:
         """Has a task do something; returns what it answers."""
         header = self.headed(task, header)
-        self.cluster.task(task)  # it may hang
-        pending = self.cluster.endpoint.start_run(task, header, values)
-        try:  # a task that is lost or hangs ends the wait, too
-            return pending.wait(owned_by, until=math.inf)
-        except BaseException:
-            pending.abandon()
+        life = self.cluster.task(task).incarnation  # it may hang
+        cut: list[str] = []
+        try:
+            pending = self.cluster.endpoint.start_run(task, header, values)
+            try:  # a task that is lost or hangs ends the wait, too
+                return pending.wait(owned_by, until=math.inf)
+            finally:
+                cut = [task] if pending.is_cut else []
+                pending.abandon()  # does nothing to one that is done
+        except UnavailableError:
+            self.cluster.note_losses({task: life}, cut)
             raise
 
     # -- steps that run one operation at a time -------------------------------------------------
@@ -362,6 +372,18 @@ def _is_on(call: Call, task: str) -> ClusterFunction | None:
     function = call.elsewhere
     is_there = isinstance(function, ClusterFunction) and task in function.tasks
     return function if is_there else None  # type: ignore[return-value]
+
+
+def _members(cluster: ClusterOwner, session: Session) -> list[TaskFacts]:
+    """Returns the tasks of a cluster as a new session finds them: those that are there, and what is
+    known of those that are away and that it asks for, for these may come back.
+    """
+    known, there = cluster.known_tasks, {task.name for task in cluster.tasks}
+    if len(known) == len(there):
+        return list(known)
+    asked = wished_tasks({op.device for op in session.graph.get_operations() if op.device})
+    asked |= set(listed_tasks(session.config.cluster_def))
+    return [task for task in known if task.name in there or task.name in asked]
 
 
 def _told_of_step(

@@ -34,6 +34,12 @@ def listed_tasks(cluster_def: ClusterDef) -> dict[str, str]:
     return {task_name(job.name, i): where for job in jobs for i, where in job.tasks.items()}
 
 
+def wished_tasks(devices: Iterable[str]) -> set[str]:
+    """Returns the tasks that devices' names, or wishes for some, name."""
+    wishes = [(s.job, s.task) for s in map(DeviceSpec.from_string, devices)]
+    return {task_name(job, task) for job, task in wishes if job and task is not None}
+
+
 def awaited(config: ConfigProto, asked: Iterable[str], expected: Mapping[str, str]) -> list[str]:
     """Returns the tasks that a session waits for when it is made.
 
@@ -77,4 +83,4 @@ def is_seen(config: ConfigProto, name: str) -> bool:
     return False
 
 
-__all__ = ["awaited", "is_seen", "listed_tasks", "tasks_of_session"]
+__all__ = ["awaited", "is_seen", "listed_tasks", "tasks_of_session", "wished_tasks"]

@@ -36,6 +36,7 @@ from flowscope.cluster.transport.messages import packed
 from flowscope.cluster.transport.peers import Way
 from flowscope.cluster.transport.runs import Answers, PendingRun
 from flowscope.cluster.transport.values import Data
+from flowscope.cluster.unanswered import Unanswered
 from flowscope.cluster.waits import Look, explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
@@ -78,6 +79,8 @@ class ClusterFunction:
     Attributes:
         tasks: The other tasks that have partitions of it.
         ships: How often it was sent to the tasks.
+        plan, number: The plan, and its number in the session.
+        table: The keys by which its partitions meet.
     """
 
     @paused_collector()
@@ -92,8 +95,8 @@ class ClusterFunction:
         self.session = session
         self.ships = 0
         self._endpoint = session.cluster.endpoint
-        self._plan = plan
-        self._number = next(session.plan_numbers)
+        self.plan = plan
+        self.number = next(session.plan_numbers)
         partitions = agreed(plan.cut(host_of))
         by_task: dict[str, list[Partition]] = {}
         for one in partitions:
@@ -103,7 +106,7 @@ class ClusterFunction:
         self.tasks = frozenset(by_task)
         self._keys = keys_of(partitions)
         self._windows = windows_of(partitions)
-        self._table = KeyTable(self._keys, self._process_of, self._windows)
+        self.table = KeyTable(self._keys, self._process_of, self._windows)
         #: The update groups of several processes, by the tasks that write for them.
         self.groups = {
             task: names
@@ -162,7 +165,7 @@ class ClusterFunction:
 
     def _part_plan(self, one: Partition, part: Part) -> PartPlan:
         region = whole_region(one.program, self._is_handed_out)
-        make = partial(self._plan.compile_part, one.back_end, region)
+        make = partial(self.plan.compile_part, one.back_end, region)
         return PartPlan(one.back_end, part.executable, make)
 
     # -- shipping -------------------------------------------------------------------------------
@@ -175,7 +178,7 @@ class ClusterFunction:
                 self._send()
                 self.ships += 1
                 self._is_shipped = True
-                weakref.finalize(self, self.session.forget_plan, self.tasks, self._number)
+                weakref.finalize(self, self.session.forget_plan, self.tasks, self.number)
         finally:
             self._shipping.release()
 
@@ -186,12 +189,12 @@ class ClusterFunction:
     def _send(self) -> None:
         """Sends all parts, and then waits until all of them are code."""
         ways = [self._way(one.task) for one in self._others]
-        for error in self._endpoint.connect_all(ways).values():
-            raise error
-        self._endpoint.prepare_runs([one.task for one in self._others])
         pending: dict[PendingRun, str] = {}
         uses: dict[PendingRun, Use] = {}
         try:
+            for error in self._endpoint.connect_all(ways).values():
+                raise error
+            self._endpoint.prepare_runs([one.task for one in self._others])
             for one in self._others:
                 use = self._use(one)
                 run = self._sent(one, use)
@@ -205,9 +208,13 @@ class ClusterFunction:
                 answer, _ = done.answer()
                 del pending[done]
                 if "error" in answer:
-                    raise failures.of_answer(answer, self._plan.program.walk())
+                    raise failures.of_answer(answer, self.plan.program.walk())
                 uses[done].arrived(answer)
                 self.shares_state |= answer.get("shares_values", False)
+        except UnavailableError:
+            cut = [task for run, task in pending.items() if run.is_cut]
+            self.session.cluster.note_losses({w.peer: w.incarnation for w in ways}, cut)
+            raise
         except DeadlineExceededError as e:
             late = ", ".join(pending.values())
             if not late:
@@ -239,10 +246,10 @@ class ClusterFunction:
             tuple([Peer(w.peer, w.incarnation, w.address, w.instead) for w in met]),
             ((session.task, self._endpoint.name),),
             self._windows,
-            tuple([t.name for t in self._plan.request.feeds]),
+            tuple([t.name for t in self.plan.request.feeds]),
             self._restarted,
         )
-        header = {"kind": "plan.ship", "session": session.number, "plan": self._number}
+        header = {"kind": "plan.ship", "session": session.number, "plan": self.number}
         header |= use.header()
         data = shipment.dumps(session.asks(one.task))
         return self._endpoint.start_run(one.task, header, [as_bytes(data)])
@@ -250,25 +257,10 @@ class ClusterFunction:
     def _met_by(self, task: str) -> set[str]:
         """Returns the other workers that a task sends to or receives from."""
         found: set[str] = set()
-        for route in self._table.routes.values():
+        for route in self.table.routes.values():
             if task in (route.sender, route.receiver):
                 found |= {route.sender, route.receiver}
         return found & self.tasks - {task}
-
-    @property
-    def plan(self) -> Plan:
-        """The plan."""
-        return self._plan
-
-    @property
-    def table(self) -> KeyTable:
-        """The keys by which its partitions meet."""
-        return self._table
-
-    @property
-    def number(self) -> int:
-        """Its number in the session."""
-        return self._number
 
 
 class ClusterStep:
@@ -321,6 +313,7 @@ class ClusterStep:
         self._has_rested = Waiter()
         #: Who has told first that the step fails there.
         self._failed_at = ""
+        self._unanswered = Unanswered(session.cluster)
 
     def run(
         self,
@@ -361,6 +354,7 @@ class ClusterStep:
             if self._taken.tasks:
                 self._taken.give_back(self._lost, _ENDS_S)
             self._end_updates(has_failed=True)
+            self._unanswered.note(self._function.incarnations)
             raise
         finally:
             self.pausing.end()
@@ -388,17 +382,20 @@ class ClusterStep:
         outcomes, start = self._session.cluster.outcomes, self._endpoint.start_packed
         #: Messages by the feeds that they have: most tasks get the same bytes.
         made: dict[tuple[int, ...], list[Data]] = {}
+        task = ""
         try:
             for one in others:
-                news, takes = outcomes.news(one.task), one.takes
+                task, takes = one.task, one.takes
+                news = outcomes.news(task)
                 parts = None if news else made.get(takes)
                 if parts is None:
                     parts = packed({**header, **news}, [feeds[i] for i in takes])
                     if not news:
                         made[takes] = parts
-                pending[start(one.task, parts)] = one
-        except UnavailableError as e:
-            self._split.end(e)
+                pending[start(task, parts)] = one
+        except BaseException as e:  # the task may be lost, or the step's owner be ended
+            self._unanswered.add(task, e)
+            self._split.failed(e)
 
     # -- its end --------------------------------------------------------------------------------
 
@@ -507,7 +504,7 @@ class ClusterStep:
         """Takes the answers of all tasks; ends the step where one has failed."""
         errors: dict[str, BaseException] = {}
         self._take_all(pending, fetched, errors)
-        cause = errors.get(self._failed_at) or next(iter(errors.values()), None)
+        cause = self._unanswered.cause(errors, self._failed_at)
         if cause is not None:
             self._split.blame(cause)
 
@@ -568,6 +565,7 @@ class ClusterStep:
         try:
             answer, values = run.answer()
         except UnavailableError as e:
+            self._unanswered.add(one.task, e, run)
             self._split.failed(e)
             return
         if "error" not in answer:
@@ -577,10 +575,10 @@ class ClusterStep:
             if self._traces is not None:
                 self._take_traces(one.task, answer.get("traces", ()), values[len(one.gives) :])
             return
+        self._failed_at = self._failed_at or one.task
         error = failures.of_answer(answer, self._function.plan.program.walk())
         if not answer["derived"]:
             errors[one.task] = error
-            self._failed_at = self._failed_at or one.task
         self._split.end(DerivedError(f"the step has failed on {one.task}"))
 
     def _take_traces(self, task: str, told: Sequence[Any], arrays: list[Any]) -> None:

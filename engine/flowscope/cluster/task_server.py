@@ -172,9 +172,9 @@ class TaskServer:
         try:
             await self._unless_stopped(self._begin(worker))
             await self._unless_stopped(worker.finished())
-        except OpError:
-            raise
-        except Exception:  # Dask raises many kinds: the last life of this task is known still
+        except Exception as e:  # Dask raises many kinds: the last life of this task is known still
+            if isinstance(e, OpError) and not isinstance(e, UnavailableError):
+                raise  # the cluster does not take it
             await asyncio.sleep(_AGAIN_S)
         finally:
             await worker.close()

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from flowscope.errors import DeadlineExceededError, GraphError, InvalidArgumentError
+from flowscope.errors import (
+    DeadlineExceededError,
+    FailedPreconditionError,
+    GraphError,
+    InvalidArgumentError,
+    UnavailableError,
+)
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.runtime.config import ConfigProto, RunOptions
@@ -91,20 +98,18 @@ class SessionManager:
             GraphError: if nothing is given that initialises, or variables have no value after that.
             InvalidArgumentError: if both a folder and a checkpoint are given.
             DeadlineExceededError: if lost tasks do not come back in time.
+            UnavailableError: if tasks are lost meanwhile.
         """
         sess, is_loaded = self._restored(
             master, saver, checkpoint_dir, checkpoint_filename_with_path,
             wait_for_checkpoint, max_wait_secs, config,
         )  # fmt: skip
-        try:
+        with _preparing(sess):
             if not is_loaded:
                 self._initialise(sess, init_op, init_feed_dict, init_fn)
             missing = self._initialise_rest(sess) or self._missing(sess, self._ready_op)
             if missing:
                 raise GraphError(f"the model is not ready after its initialisation: {missing}")
-        except BaseException:
-            sess.close()
-            raise
         return sess
 
     def recover_session(
@@ -125,12 +130,9 @@ class SessionManager:
             master, saver, checkpoint_dir, checkpoint_filename_with_path,
             wait_for_checkpoint, max_wait_secs, config,
         )  # fmt: skip
-        try:
+        with _preparing(sess):
             missing = self._initialise_rest(sess)
             is_ready = is_loaded and not missing and not self._missing(sess, self._ready_op)
-        except BaseException:
-            sess.close()
-            raise
         return sess, is_ready
 
     def wait_for_session(
@@ -149,11 +151,8 @@ class SessionManager:
         end = time.monotonic() + max_wait_secs
         while True:
             sess = self._made(master, config, end - time.monotonic())
-            try:
+            with _preparing(sess):
                 missing = self._initialise_rest(sess) or self._missing(sess, self._ready_op)
-            except BaseException:
-                sess.close()
-                raise
             if not missing:
                 return sess
             sess.close()
@@ -191,7 +190,7 @@ class SessionManager:
             )
         end = time.monotonic() + max_wait_secs
         sess = self._made(master, config, max_wait_secs)
-        try:
+        with _preparing(sess):
             if saver is not None and prefix:
                 saver.restore(sess, prefix)
                 return sess, True
@@ -205,9 +204,6 @@ class SessionManager:
                 state = get_checkpoint_state(folder)
             saver.restore(sess, state.model_checkpoint_path)
             saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
-        except BaseException:
-            sess.close()
-            raise
         return sess, True
 
     def _initialise(
@@ -243,6 +239,29 @@ class SessionManager:
             return ""
         names = [n.decode() if isinstance(n, bytes) else str(n) for n in sess.run(op)]
         return f"these have no value: {', '.join(names)}" if names else ""
+
+
+@contextmanager
+def _preparing(sess: Session) -> Iterator[None]:
+    """Closes a session that cannot be made ready.
+
+    A task that goes meanwhile, and comes back without what was restored or initialised, is a loss
+    like any other: the session is to be made again.
+
+    Raises:
+        UnavailableError: if values are missing because tasks were lost.
+    """
+    try:
+        yield
+    except (FailedPreconditionError, GraphError) as e:
+        lost = ", ".join(sorted(sess.lost_tasks))
+        sess.close()
+        if not lost:
+            raise
+        raise UnavailableError(f"{lost} went while the session was made ready: {e.message}") from e
+    except BaseException:
+        sess.close()
+        raise
 
 
 __all__ = ["MAX_WAIT_SECS", "SessionManager"]

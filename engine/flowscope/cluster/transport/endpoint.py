@@ -251,6 +251,12 @@ class Endpoint(Connector):
         if found is not None:
             found.look()
 
+    def end_cut(self, peer: str, incarnation: int) -> None:
+        """Loses a life of a peer with which a connection was cut, unless it says goodbye first."""
+        found = self._peers.get(peer)
+        if found is not None and found.incarnation == incarnation:
+            found.control.end_with(ConnectionResetError("a connection with it was cut"))
+
     def start_run(self, peer: str, header: dict[str, Any], values: Sequence[Any]) -> PendingRun:
         """Has a peer do something, on a thread of its own there; several may be under way.
 
@@ -396,12 +402,17 @@ class Endpoint(Connector):
         is_known = known is not None and known.incarnation == hello.sender_incarnation
         if hello.purpose == "run":
             if not is_known:
-                raise FailedPreconditionError(f"{hello.sender} is not connected with {self.name}")
+                raise UnavailableError(
+                    f"{hello.sender} is not connected with {self.name} any more, which has lost it"
+                )
             return known
         if hello.purpose not in PURPOSES:
             raise FailedPreconditionError(f"expected a purpose, got {hello.purpose!r}")
         if is_known:
-            raise FailedPreconditionError(f"{hello.sender} is connected with {self.name} already")
+            raise UnavailableError(
+                f"{hello.sender} is connected with {self.name} already: the end of that connection "
+                "has not been noticed yet"
+            )
         return None
 
     def _gather(self, hello: Hello, one: Connection) -> None:

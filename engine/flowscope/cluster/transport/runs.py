@@ -147,6 +147,12 @@ class PendingRun:
         """Whether `answer` returns at once."""
         return self._answer is not None or self._error is not None
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether its connection has ended before the answer came."""
+        error = self._error
+        return self._answer is None and error is not None and not isinstance(error, OpError)
+
     def wait(self, owned_by: Any = OWN, until: float | None = None) -> Message:
         """Returns the answer; see `flowscope.runtime.waiting.wait_for`.
 
