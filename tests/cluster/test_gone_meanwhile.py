@@ -192,8 +192,8 @@ SHIPPING: dict[str, tuple[Any, str, int]] = {
     "first shipment": (Endpoint, "start_run", 0),
     "second shipment": (Endpoint, "start_run", 1),
     "answers of shipments": (Answers, "next", 0),
-    "first part of the step": (Endpoint, "start_run", 2),
-    "second part of the step": (Endpoint, "start_run", 3),
+    "first part of the step": (Endpoint, "start_packed", 2),
+    "second part of the step": (Endpoint, "start_packed", 3),
     "answers of the step": (Answers, "next", 2),
 }
 

@@ -305,7 +305,7 @@ def test_a_step_whose_plan_a_worker_does_not_know_fails_there_and_waits_for_nobo
     with fs.Session(cluster, config=config) as sess:
         assert sess.run(here, {fed: 2.0}) == 6.0
         next(iter(hosts[1].steps._sessions.values())).plans.clear()
-        with pytest.raises(FailedPreconditionError, match="does not know this plan"):
+        with pytest.raises(UnavailableError, match="does not know this plan"):
             sess.run(here, {fed: 2.0})
 
 

@@ -367,9 +367,9 @@ def test_a_step_that_ends_while_it_is_begun_ends_on_the_workers_that_have_begun(
     with fs.Session(cluster) as sess:
         with pytest.raises(DeadlineExceededError):  # the plan is there
             sess.run(loop, options=fs.RunOptions(timeout_in_ms=1_000))
-        strike = Strike(monkeypatch, cluster.endpoint, "start_run", raises(error), 1)
-        with pytest.raises(type(error)):
-            sess.run(loop)
+        strike = Strike(monkeypatch, cluster.endpoint, "start_packed", raises(error), 1)
+        with pytest.raises(type(error), match="late" if str(error) else None):
+            sess.run(loop, options=fs.RunOptions(timeout_in_ms=60_000))
         assert strike.struck == 1
         wait_until(lambda: is_at_rest(hosts))
 

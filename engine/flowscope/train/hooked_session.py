@@ -17,6 +17,7 @@ from flowscope.train.hooks.run_hook import (
 )
 from flowscope.train.queue_runner import start_queue_runners
 from flowscope.train.session_creators import SessionCreator
+from flowscope.train.session_manager import losses_told
 
 
 class HookedSession:
@@ -37,10 +38,11 @@ class HookedSession:
         self.session = creator.create_session()
         self.coord = Coordinator(clean_stop_exception_types=[])
         try:
-            if self.session.graph.get_collection(GraphKeys.QUEUE_RUNNERS):
-                start_queue_runners(self.session, self.coord)
-            for hook in hooks:
-                hook.after_create_session(self.session, self.coord)
+            with losses_told(self.session):
+                if self.session.graph.get_collection(GraphKeys.QUEUE_RUNNERS):
+                    start_queue_runners(self.session, self.coord)
+                for hook in hooks:
+                    hook.after_create_session(self.session, self.coord)
         except BaseException:
             self.close()
             raise

@@ -16,6 +16,7 @@ from flowscope.errors import (
     FailedPreconditionError,
     GraphError,
     InvalidArgumentError,
+    OpError,
     UnavailableError,
 )
 from flowscope.graph.default import get_default_graph
@@ -242,26 +243,39 @@ class SessionManager:
 
 
 @contextmanager
-def _preparing(sess: Session) -> Iterator[None]:
-    """Closes a session that cannot be made ready.
+def losses_told(
+    sess: Session, kinds: tuple[type[OpError], ...] = (FailedPreconditionError,)
+) -> Iterator[None]:
+    """Tells that tasks were lost where that is why a session cannot be made ready.
 
     A task that goes meanwhile, and comes back without what was restored or initialised, is a loss
     like any other: the session is to be made again.
+
+    Args:
+        sess: The session.
+        kinds: Errors that may come of that.
 
     Raises:
         UnavailableError: if values are missing because tasks were lost.
     """
     try:
         yield
-    except (FailedPreconditionError, GraphError) as e:
+    except kinds as e:
         lost = ", ".join(sorted(sess.lost_tasks))
-        sess.close()
         if not lost:
             raise
         raise UnavailableError(f"{lost} went while the session was made ready: {e.message}") from e
+
+
+@contextmanager
+def _preparing(sess: Session) -> Iterator[None]:
+    """Closes a session that cannot be made ready; see `losses_told`."""
+    try:
+        with losses_told(sess, (FailedPreconditionError, GraphError)):
+            yield
     except BaseException:
         sess.close()
         raise
 
 
-__all__ = ["MAX_WAIT_SECS", "SessionManager"]
+__all__ = ["MAX_WAIT_SECS", "SessionManager", "losses_told"]
