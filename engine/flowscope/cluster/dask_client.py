@@ -218,10 +218,8 @@ class DaskClient:
         return [a for a, facts in workers.items() if a != worker and facts["host"] == host]
 
     def _ask(self, until: float, handler: str, **arguments: Any) -> Any:
-        client = self._client
-        return self._in_time(
-            until, lambda: client.sync(getattr(client.scheduler, handler), **arguments)
-        )
+        ask = self._translated(partial(getattr, self._client.scheduler, handler))
+        return self._in_time(until, partial(self._client.sync, ask, **arguments))
 
     def _call(self, until: float, method: str, *arguments: Any, **options: Any) -> Any:
         """Returns what a method of Dask's client returns."""
