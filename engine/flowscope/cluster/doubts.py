@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -17,8 +17,11 @@ from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.transport.channel import StepId
 from flowscope.errors import CancelledError, FailedPreconditionError, UnavailableError
 from flowscope.graph.current_step import current_step
+from flowscope.runtime.device_variable import PlacedVariable
 from flowscope.runtime.resources import VariableState
 from flowscope.runtime.shared_updates import Doubt, SharedUpdates
+from flowscope.runtime.split import DerivedError
+from flowscope.runtime.step import Step
 
 #: So often a client that has not answered is asked again.
 _AGAIN_S = 0.25
@@ -26,6 +29,11 @@ _AGAIN_S = 0.25
 _COMES_BACK_S = 2.0
 #: So long who wants a value outside of a step waits for the answer.
 _ANSWERS_S = 10.0
+
+#: So many outcomes are kept of what is not known here.
+_MOST_EARLY = 1000
+#: What a held step keeps is a group of this name.
+HELD = "held"
 
 #: How many of each group are written; None where all that have begun are.
 Outcome = Mapping[str, int] | None
@@ -45,14 +53,20 @@ class _Updates:
         told: The outcomes that have come before that.
         is_closed: Whether the step writes for no group any more.
         is_forgotten: Whether the client does not know the outcome any more.
+        is_held: Whether it is what a held step keeps: its operations come one at a time.
+        busy: How many of these run here.
+        is_over: Whether no other one comes: the client was lost.
         changed: Is told when something is known.
     """
 
-    def __init__(self, client: str, updates: SharedUpdates, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, client: str, updates: SharedUpdates, stop: Callable[[], None], is_held: bool = False
+    ) -> None:
         self.client, self.updates, self.stop = client, updates, stop
         self.doubt: Doubt | None = None
         self.told: list[Outcome] = []
-        self.is_closed = self.is_forgotten = False
+        self.is_closed = self.is_forgotten = self.is_over = False
+        self.is_held, self.busy = is_held, 0
         self.changed = threading.Condition()
 
 
@@ -68,6 +82,9 @@ class HostedDoubts:
         self._steps: dict[StepId, _Updates] = {}
         #: Those that are at work on a group though their outcome is known.
         self._told: dict[StepId, _Updates] = {}
+        self._lock = threading.Lock()
+        #: The outcomes of what is not known here: a message may be overtaken by its outcome.
+        self._early: dict[StepId, Outcome] = {}
 
     def begin(
         self, number: StepId, client: str, updates: SharedUpdates, stop: Callable[[], None]
@@ -81,6 +98,79 @@ class HostedDoubts:
             stop: Ends the step, which has failed elsewhere.
         """
         self._steps[number] = _Updates(client, updates, stop)
+
+    # -- what held steps keep -------------------------------------------------------------------
+
+    def keep(
+        self, number: StepId, client: str, whole: Step, state: VariableState | PlacedVariable
+    ) -> None:
+        """Keeps the value of a variable for a held step, and others from writing, until it is told.
+
+        Args:
+            number: The number of the update, which no other has.
+            client: The name of the step's client.
+            whole: What the step's operations are parts of here.
+            state: The variable.
+
+        Raises:
+            DerivedError: if the step has ended meanwhile.
+        """
+        one = _Updates(client, SharedUpdates(whole, (HELD,)), _nothing, is_held=True)
+        one.busy = 1
+        with self._lock:
+            self._steps[number] = one
+            if number in self._early:
+                one.told.append(self._early.pop(number))
+        one.is_over = not self._host.endpoint.is_connected(client)
+        try:
+            one.updates.begin(HELD, [state])
+        finally:
+            self._leave(number, one)
+        if one.is_closed:
+            raise DerivedError("the step has ended")
+
+    @contextmanager
+    def operating(self, numbers: Iterable[StepId]) -> Iterator[None]:
+        """Lets an operation of a held step run, which may write what some updates keep.
+
+        Raises:
+            DerivedError: if one of them is over: the operation would write behind its end.
+        """
+        entered: list[tuple[StepId, _Updates]] = []
+        try:
+            for number in numbers:
+                one = self._steps.get(number)
+                if one is None or not self._enter(one):
+                    raise DerivedError("the step has ended")
+                entered.append((number, one))
+            yield
+        finally:
+            for number, one in entered:
+                self._leave(number, one)
+
+    @staticmethod
+    def _enter(one: _Updates) -> bool:
+        with one.changed:
+            is_open = not (one.told or one.is_over or one.is_closed)
+            one.busy += is_open
+            return is_open
+
+    def _leave(self, number: StepId, one: _Updates) -> None:
+        with one.changed:
+            one.busy -= 1
+            if not one.busy and (one.told or one.is_over):
+                self._close(number, one, is_over=True)
+
+    def client_lost(self, client: str) -> None:
+        """Has what a client's held steps keep be in doubt."""
+        for number, one in list(self._steps.items()):
+            if one.is_held and one.client == client:
+                with one.changed:
+                    one.is_over = True
+                    if not one.busy:
+                        self._close(number, one, is_over=True)
+
+    # -- outcomes -------------------------------------------------------------------------------
 
     def end(self, number: StepId) -> None:
         """Has what is not settled of a step be in doubt: nothing of it runs here any more."""
@@ -122,16 +212,23 @@ class HostedDoubts:
             outcome: The outcome.
             is_forgotten: Whether the client does not know it any more.
         """
-        one = self._steps.get(number)
-        if one is None:
-            return
+        with self._lock:
+            one = self._steps.get(number)
+            if one is None:
+                self._early[number] = outcome
+                while len(self._early) > _MOST_EARLY:
+                    del self._early[next(iter(self._early))]
+                return
         one.is_forgotten = one.is_forgotten or is_forgotten
         if not is_forgotten:
             with one.changed:
                 one.told.append(outcome)
+                if one.busy:
+                    self._told[number] = one  # what runs closes it
             if not one.is_closed:
                 one.stop()
-            self._close(number, one, is_over=False)
+            if not one.busy:
+                self._close(number, one, is_over=one.is_held)
         with one.changed:
             one.changed.notify_all()
 
@@ -202,4 +299,8 @@ class HostedDoubts:
         return False
 
 
-__all__ = ["HostedDoubts", "Outcome"]
+def _nothing() -> None:
+    return None
+
+
+__all__ = ["HELD", "HostedDoubts", "Outcome"]

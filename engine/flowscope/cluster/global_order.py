@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster.devices import task_of
+from flowscope.cluster.doubts import HELD
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.plans import Shipment
 from flowscope.cluster.remote_values import Draw, RemoteArray, brought_here, packed
@@ -41,19 +42,64 @@ if TYPE_CHECKING:
 class HeldStep:
     """A step whose operations run one at a time, on whichever task.
 
-    Attributes:
+    Args:
+        session: The session's part in the cluster.
+        step: The step.
         tasks: The other tasks that take part.
+
+    Attributes:
+        step, tasks: As above.
+        number: Its number among all steps, updates and clients of the cluster.
     """
 
-    def __init__(self, step: Step, tasks: frozenset[str]) -> None:
-        self.tasks = tasks
-        self._step = step
+    def __init__(self, session: ClusterSession, step: Step, tasks: frozenset[str]) -> None:
+        self.step, self.tasks = step, tasks
+        self.number = next(session.cluster.step_numbers)
+        self._session = session
         self._error: BaseException | None = None
+        #: The numbers of the updates that keep variables of tasks, by these and what they know it
+        #: by. Each update is prepared by its `keep`, and committed or not by this client.
+        self._kept: dict[tuple[str, tuple[str, str]], int] = {}
+
+    def keep(self, task: str, key: tuple[str, str], header: dict[str, Any]) -> bool:
+        """Has a task keep the value of a variable; returns whether it does not do so already.
+
+        Args:
+            task: The task.
+            key: What that knows the variable by.
+            header: What a message about the variable says.
+        """
+        if (task, key) in self._kept:
+            return False
+        cluster = self._session.cluster
+        number = next(cluster.step_numbers)
+        life = {task: cluster.task(task).incarnation}
+        cluster.outcomes.begin(number, {task: frozenset({HELD})}, life)
+        self._kept[task, key] = number
+        about = {"kind": "variable.keep", "client": cluster.uid, "update": number}
+        self._session.ask(task, {**header, **about, "held": self.number})
+        return True
+
+    def settle(self, task: str, key: tuple[str, str]) -> None:
+        """Has a variable have what was written, whatever becomes of the step or of its task."""
+        number = self._kept.pop((task, key))
+        self._session.cluster.outcomes.commit(number, [task], is_urgent=True)
+
+    def undo(self) -> None:
+        """Has all that is kept be put back: on a task that does not hear it, when it does."""
+        for (task, _), number in self._kept.items():
+            none = {task: {HELD: 0}}
+            self._session.cluster.outcomes.decide(number, none, [task])
+        self._kept.clear()
+
+    def updates(self, task: str) -> list[int]:
+        """Returns the numbers of the updates that keep variables of a task."""
+        return [number for (where, _), number in self._kept.items() if where == task]
 
     def lost(self, task: str, error: BaseException) -> None:
         """Ends it because a task is lost: it may stand where nothing asks that task."""
         self._error = error
-        self._step.gate.stop_step(self._step)
+        self.step.gate.stop_step(self.step)
 
     def cause(self, error: BaseException) -> BaseException:
         """Returns why it ends."""
@@ -126,6 +172,7 @@ class Turns:
         def run(xp: Any, *arguments: Any) -> Any:
             self._ship(task)
             first = session.take_numbers(len(dtypes))
+            held = session.held_step()
             header = {
                 "kind": "op.run",
                 "plan": self._number,
@@ -133,6 +180,9 @@ class Turns:
                 "out": first,
                 "drops": session.taken_drops(task),
                 "run": current_step().number,
+                "client": session.cluster.uid,
+                "held": held.number,
+                "updates": held.updates(task),
             }
             try:
                 answer = session.ask_in_step(task, header, packed(arguments, task))
@@ -207,21 +257,19 @@ class OneByOne:
         probe: Probe | None = None,
     ) -> tuple[Any, ...]:
         """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
-        held = HeldStep(current_step(), self._turns.tasks)
+        held = HeldStep(self._session, current_step(), self._turns.tasks)
         self._session.held_steps.add(held)
         try:
             return self._fetched(gate, run, feeds, resources, probe)
         except BaseException as e:
-            for state in resources:
-                if getattr(state, "is_kept", False):
-                    state.undo()
+            held.undo()
             cause = held.cause(e)
             if cause is e:
                 raise
             raise cause from None
         finally:
             self._session.held_steps.discard(held)
-            self._session.send_drops()
+            self._session.send_drops(held.number)
 
     def _fetched(self, *arguments: Any) -> tuple[Any, ...]:
         """Returns the outputs, brought here; those of other tasks are not needed there then."""

@@ -18,7 +18,7 @@ import numpy as np
 from flowscope.cluster import failures
 from flowscope.cluster.doubts import HostedDoubts
 from flowscope.cluster.held_parts import STANDS_S, HeldParts
-from flowscope.cluster.hosted_ops import HeldValues, HostedOps, applied, keep, put_back
+from flowscope.cluster.hosted_ops import HeldValues, HostedOps, applied, whole_of
 from flowscope.cluster.hosted_plan import HostedPlan
 from flowscope.cluster.hosted_step import HostedStep
 from flowscope.cluster.links import link_runs
@@ -36,6 +36,7 @@ from flowscope.runtime.containers import Container
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.split import DerivedError
+from flowscope.runtime.step import Step
 
 #: The answer of a run.
 Answer = tuple[dict[str, Any], list[Any]]
@@ -51,7 +52,7 @@ class HostedSession:
         plans: Its plans by their numbers.
         ops: The operations of plans that the client runs one at a time, by the same numbers.
         held: What these have made.
-        kept: What variables were before an update group of a held step, by container and name.
+        wholes: What the operations of held steps are parts of here, by the steps' numbers.
     """
 
     def __init__(self, host: HostOwner, client: str, number: int) -> None:
@@ -59,7 +60,7 @@ class HostedSession:
         self.plans: dict[int, HostedPlan] = {}
         self.ops: dict[int, HostedOps] = {}
         self.held = HeldValues()
-        self.kept: dict[tuple[str, str], Any] = {}
+        self.wholes: dict[int, Step] = {}
         self._host = host
         self._key = client, number
 
@@ -101,8 +102,6 @@ class HostedSteps:
             "variable.assign": self._assign,
             "variable.drop": self._drop,
             "variable.keep": self._keep,
-            "variable.settle": self._settle,
-            "variable.undo": self._undo,
             "modules.offer": self._offer,
             "op.ship": self._ship_ops,
             "op.run": self._run_op,
@@ -189,6 +188,7 @@ class HostedSteps:
         for step in [s for s in list(self._steps.values()) if s.client == client]:
             step.end(error)
         self.taken.client_lost(client)
+        self.doubts.client_lost(client)
         for key in [k for k in list(self._sessions) if k[0] == client]:
             self._sessions.pop(key, None)
 
@@ -282,20 +282,9 @@ class HostedSteps:
         return {}, []
 
     def _keep(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
-        key = header["container"], header["name"]
-        self.session(peer, header["session"]).kept[key] = keep(self._variable(peer, header))
-        return {}, []
-
-    def _settle(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
-        kept = self.session(peer, header["session"]).kept
-        kept.pop((header["container"], header["name"]), None)
-        return {}, []
-
-    def _undo(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
-        kept = self.session(peer, header["session"]).kept
-        key = header["container"], header["name"]
-        if key in kept:
-            put_back(self._variable(peer, header), kept.pop(key))
+        number = StepId(header["client"], header["update"])
+        whole = self._whole(self.session(peer, header["session"]), header)
+        self.doubts.keep(number, peer, whole, self._variable(peer, header))
         return {}, []
 
     def _variable(self, peer: str, header: dict[str, Any]) -> Any:
@@ -320,7 +309,14 @@ class HostedSteps:
         plan = session.ops.get(header["plan"])
         if plan is None:
             raise self._unknown_plan()
-        return plan.run(header, values), []
+        updates = [StepId(header["client"], number) for number in header["updates"]]
+        with self.doubts.operating(updates):
+            return plan.run(header, values, self._whole(session, header)), []
+
+    def _whole(self, session: HostedSession, header: dict[str, Any]) -> Step:
+        """Returns what the operations of a held step are parts of here."""
+        found = session.wholes.get(header["held"])
+        return found or session.wholes.setdefault(header["held"], whole_of(self._host, session))
 
     def _fetch_held(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])
@@ -333,6 +329,7 @@ class HostedSteps:
     def _drop_held(self, peer: str, message: dict[str, Any]) -> None:
         session = self.session(peer, message["session"])
         session.held.drop(message["numbers"])
+        session.wholes.pop(message["held"], None)
 
     # -- partitions of steps that were paused while they ran ------------------------------------
 

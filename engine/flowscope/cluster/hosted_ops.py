@@ -22,7 +22,6 @@ from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.invocation import Invocation, InvocationError
 from flowscope.plan.modules import Modules
 from flowscope.runtime.blas import one_thread
-from flowscope.runtime.resources import VariableState
 from flowscope.runtime.step import Step
 
 if TYPE_CHECKING:
@@ -96,15 +95,20 @@ class HostedOps:
         """Itself: what a step runs."""
         return self
 
-    def run(self, header: dict[str, Any], values: list[Any]) -> dict[str, Any]:
-        """Runs one operation; what it makes is held here. Returns the outputs' shapes."""
+    def run(self, header: dict[str, Any], values: list[Any], whole: Step) -> dict[str, Any]:
+        """Runs one operation; what it makes is held here. Returns the outputs' shapes.
+
+        Args:
+            header, values: What the client has sent.
+            whole: What the step's operations are parts of here.
+        """
         node = self.nodes[header["node"]]
         held = self._session.held
         arguments = unpacked(values, held.values, self._states)
         current = self._modules.current
         try:
             with nullcontext() if current is None else current.active(), np.errstate(all="ignore"):
-                result = self._invoked(node, arguments, header["run"])
+                result = self._invoked(node, arguments, header["run"], whole)
         except Exception as e:
             raise InvocationError(Invocation(node, arguments, ()), e) from e
         count = len(node.outputs)
@@ -113,11 +117,11 @@ class HostedOps:
             held.put(number, output)
         return {"shapes": [_shape(o) for o in outputs]}
 
-    def _invoked(self, node: Any, arguments: tuple[Any, ...], run: int) -> Any:
+    def _invoked(self, node: Any, arguments: tuple[Any, ...], run: int, whole: Step) -> Any:
         me = get_ident()
         engine = self._host.engine
         call: Any = self
-        step = steps_of_threads[me] = Step(call, None, self._session.gate, engine.host_threads, me)
+        step = steps_of_threads[me] = Step(call, whole, self._session.gate, engine.host_threads, me)
         step.number = run
         uses_blas = node.op.uses_blas
         try:
@@ -146,20 +150,18 @@ def applied(function: bytes, value: Any) -> Any:
     return np.frombuffer(pickle.dumps(found), np.uint8)
 
 
-def keep(state: Any) -> Any:
-    """Returns the value that a variable has before an update group of a held step."""
-    return _own(state).value
+class _NoCall:
+    """What stands for the call of a step of which single operations run here."""
+
+    queues = trace = None
+    tests = NO_TESTS
+    resources = ()
 
 
-def put_back(state: Any, value: Any) -> None:
-    """Gives a variable the value that was kept."""
-    _own(state).value = value
+def whole_of(host: HostOwner, session: HostedSession) -> Step:
+    """Returns what the operations of a held step are parts of on a host."""
+    call: Any = _NoCall()
+    return Step(call, None, session.gate, host.engine.host_threads, get_ident())
 
 
-def _own(state: Any) -> VariableState:
-    found = getattr(state, "state", state)
-    assert isinstance(found, VariableState)
-    return found
-
-
-__all__ = ["HeldValues", "HostedOps", "applied", "keep", "put_back"]
+__all__ = ["HeldValues", "HostedOps", "applied", "whole_of"]

@@ -307,10 +307,15 @@ class ClusterSession:
                 taken.append(found.popleft())
         return taken
 
-    def send_drops(self) -> None:
-        """Tells all tasks what nobody needs any more, at the end of a step."""
+    def held_step(self) -> HeldStep:
+        """Returns the step of this thread, which runs one operation at a time."""
+        step = current_step()
+        return next(held for held in list(self.held_steps) if held.step.includes(step))
+
+    def send_drops(self, held: int) -> None:
+        """Tells all tasks what nobody needs any more, at the end of a held step of a number."""
         for task in list(self.used):
-            message = {"kind": "op.drop", "session": self.number}
+            message = {"kind": "op.drop", "session": self.number, "held": held}
             with suppress(UnavailableError):  # with it went what it had
                 self.cluster.endpoint.tell(task, {**message, "numbers": self.taken_drops(task)})
 
@@ -417,10 +422,6 @@ class RemoteVariable(RemoteState):
     """Stands here for a variable of another task; its value is there."""
 
     is_lost = False
-    #: Update groups of held steps take it after those of this process.
-    rank = math.inf
-    #: Whether a held step keeps its value, to put it back if the step fails.
-    is_kept = False
 
     def __init__(self, session: ClusterSession, handle: VarHandleOp, task: str) -> None:
         super().__init__(handle.shared_name, task)
@@ -478,27 +479,22 @@ class RemoteVariable(RemoteState):
     adopt = assign
 
     @property
+    def rank(self) -> int:
+        """Its place in the order in which variables are kept: behind those of this process."""
+        return int.from_bytes(f"{self.task};{self._state}".encode()) << 64
+
+    @property
     def state_key(self) -> tuple[str, str]:
         """What its task knows it by, in a kernel's arguments."""
         return self._container, self.name
 
     def keep(self) -> bool:
-        """Has its task keep the value for `undo`; returns whether it does not do so already."""
-        was_kept, self.is_kept = self.is_kept, True
-        if not was_kept:
-            self._remote.ask(self.task, {"kind": "variable.keep", **self._facts()})
-        return not was_kept
+        """Has its task keep the value for the held step; returns whether it did not do so yet."""
+        return self._remote.held_step().keep(self.task, self.key, self._facts())
 
     def settle(self) -> None:
-        """Lets go of what was kept."""
-        self.is_kept = False
-        self._remote.ask(self.task, {"kind": "variable.settle", **self._facts()}, owned_by=None)
-
-    def undo(self) -> None:
-        """Puts the value back that was kept."""
-        self.is_kept = False
-        with suppress(UnavailableError):  # with its task went the value
-            self._remote.ask(self.task, {"kind": "variable.undo", **self._facts()}, owned_by=None)
+        """Lets go of what was kept: what was written stays."""
+        self._remote.held_step().settle(self.task, self.key)
 
     def drop(self) -> None:
         """Takes the value away."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowscope.ops.core.flow import NoOp
+from flowscope.ops.state.update_groups import EndUpdate
 from flowscope.plan.effects import leaves
 from flowscope.plan.lowering import Accesses, Key, is_ambient
 from flowscope.plan.program import Node, Program, Value
@@ -190,9 +191,11 @@ def _needed(node: Node, before: Mapping[Node, Iterable[Node]]) -> Iterator[Node]
 def unsafe_positions(nodes: tuple[Node, ...]) -> frozenset[int]:
     """Returns the positions before which no safepoint may stand: inside an update group.
 
-    A node with blocks stands for the writes in them; see `unsafe_inside`.
+    A node with blocks stands for the writes in them; see `unsafe_inside`. A group that is written
+    on several devices has an end for each: it is done with all of them, or put back.
     """
-    return frozenset(i for a, b in _spans(nodes) for i in range(a + 1, b + 1))
+    spans = [*_spans(nodes), *_ends(nodes)]
+    return frozenset(i for a, b in spans for i in range(a + 1, b + 1))
 
 
 def unsafe_inside(nodes: tuple[Node, ...]) -> frozenset[int]:
@@ -206,6 +209,17 @@ def _spans(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
         for group in node.update_groups:
             first, _ = spans.get(group, (i, i))
             spans[group] = (first, i)
+    return list(spans.values())
+
+
+def _ends(nodes: tuple[Node, ...]) -> list[tuple[int, int]]:
+    """Returns the first and the last end of each group: all of them come after the same writes."""
+    spans: dict[frozenset[Node], tuple[int, int]] = {}
+    for i, node in enumerate(nodes):
+        if isinstance(node.op, EndUpdate):
+            writes = frozenset(node.control)
+            first, _ = spans.get(writes, (i, i))
+            spans[writes] = (first, i)
     return list(spans.values())
 
 
