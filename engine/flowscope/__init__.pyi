@@ -430,6 +430,11 @@ from flowscope.ops.host.checks import (
     verify_tensor_all_finite as verify_tensor_all_finite,
     with_dependencies as with_dependencies,
 )
+from flowscope.ops.host.files import (
+    matching_files as matching_files,
+    read_file as read_file,
+    write_file as write_file,
+)
 from flowscope.ops.host.printing import (
     Print as Print,
     print as print,
@@ -1204,6 +1209,7 @@ __all__ = [
     "make_tensor_proto",
     "manip",
     "map_fn",
+    "matching_files",
     "math",
     "matmul",
     "matrix_band_part",
@@ -1291,6 +1297,7 @@ __all__ = [
     "range",
     "rank",
     "raw_ops",
+    "read_file",
     "real",
     "realdiv",
     "reciprocal",
@@ -1491,6 +1498,7 @@ __all__ = [
     "where_v2",
     "while_loop",
     "with_dependencies",
+    "write_file",
     "xdivy",
     "xlog1py",
     "xlogy",

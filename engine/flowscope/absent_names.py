@@ -20,8 +20,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "app flags"),
     ("messages", "use Python's logging", "logging get_logger"),
     ("files", "use open(), os and pathlib",
-     "gfile io.gfile read_file write_file matching_files io.read_file io.write_file "
-     "io.matching_files io.match_filenames_once train.match_filenames_once resource_loader"),
+     "gfile io.gfile resource_loader"),
     ("files of records", "read them in Python, and feed arrays or fill an fs.FIFOQueue",
      "python_io io.TFRecordCompressionType io.TFRecordOptions io.TFRecordWriter "
      "io.tf_record_iterator"),
@@ -36,7 +35,8 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "io.serialize_tensor io.serialize_sparse io.serialize_many_sparse "
      "io.deserialize_many_sparse train.BytesList train.Example train.Feature train.FeatureList "
      "train.FeatureLists train.Features train.FloatList train.Int64List train.SequenceExample"),
-    ("readers", "read files in Python, and feed arrays or fill an fs.FIFOQueue",
+    ("readers", "read files whole with fs.read_file, from the names of an "
+     "fs.train.string_input_producer",
      "ReaderBase FixedLengthRecordReader IdentityReader LMDBReader TFRecordReader TextLineReader "
      "WholeFileReader"),
     ("accumulators of gradients", "add gradients up in variables: fs.assign_add",

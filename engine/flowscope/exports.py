@@ -67,6 +67,7 @@ WHOLE = (
     "flowscope.ops.core.static_values",
     "flowscope.ops.core.type_checks",
     "flowscope.ops.host.checks",
+    "flowscope.ops.host.files",
     "flowscope.ops.host.printing",
     "flowscope.ops.host.py_functions",
     "flowscope.ops.host.timing",

@@ -7,6 +7,11 @@ from flowscope.graph.serialization.files import (
     read_graph as read_graph,
     write_graph as write_graph,
 )
+from flowscope.ops.host.files import (
+    matching_files as matching_files,
+    read_file as read_file,
+    write_file as write_file,
+)
 from flowscope.ops.state.queues import (
     PaddingFIFOQueue as PaddingFIFOQueue,
     PriorityQueue as PriorityQueue,
@@ -18,6 +23,7 @@ from flowscope.ops.strings.elementwise import (
     encode_base64 as encode_base64,
 )
 from flowscope.ops.strings.parsing import decode_csv as decode_csv, decode_raw as decode_raw
+from flowscope.train.input_producers import match_filenames_once as match_filenames_once
 
 if not _typing.TYPE_CHECKING:  # type checkers know which names there are
     __getattr__ = _refusal(__name__, globals())

@@ -146,6 +146,7 @@ NAMES = {
         "assert_rank_in assert_scalar check_numerics ensure_shape guarantee_const "
         "verify_tensor_all_finite with_dependencies"
     ),
+    "flowscope.ops.host.files": "matching_files read_file write_file",
     "flowscope.ops.host.printing": "Print print",
     "flowscope.ops.host.py_functions": "numpy_function py_func py_function",
     "flowscope.ops.host.timing": "timestamp",
@@ -354,6 +355,7 @@ OP_TYPES = {
     "flowscope.ops.core.lossy_transfers": "FromUpperHalf LossyTransfer UpperHalf",
     "flowscope.ops.core.send_recv": "Recv Send Transfer TripCount",
     "flowscope.ops.host.checks": "AssertTrue CheckNumerics EnsureShape",
+    "flowscope.ops.host.files": "MatchingFiles ReadFile WriteFile",
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",
     "flowscope.ops.host.py_functions": (
         "EagerPyFunc HostFunc PyFunc PyFuncStateless"

@@ -392,6 +392,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.core.send_recv": "tests/plan/test_partitions.py",
     "flowscope.ops.core.lossy_transfers": "test_lossy_transfers.py",
     "flowscope.ops.random.stateless": "test_random_stateless.py",
+    "flowscope.ops.host.files": "test_files.py",
     "flowscope.ops.host.printing": "test_printing.py",
     "flowscope.ops.host.py_functions": "test_py_functions.py",
     "flowscope.ops.host.timing": "test_arrays.py",

@@ -20,6 +20,7 @@ from flowscope.ops.array.gathering import gather
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.flow import identity
 from flowscope.ops.host.checks import Assert
+from flowscope.ops.host.files import matching_files
 from flowscope.ops.host.summaries import scalar
 from flowscope.ops.random.shuffling import random_shuffle
 from flowscope.ops.state.graph_keys import GraphKeys
@@ -30,10 +31,30 @@ from flowscope.train.queue_runner import QueueRunner, add_queue_runner
 __all__ = [
     "input_producer",
     "limit_epochs",
+    "match_filenames_once",
     "range_input_producer",
     "slice_input_producer",
     "string_input_producer",
 ]
+
+
+def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
+    """The names of the files that match patterns: a local variable, which looks once.
+
+    Run `fs.local_variables_initializer()` first.
+
+    Args:
+        pattern: A pattern, or a vector of them, see `fs.matching_files`.
+        name: Name of the variable.
+    """
+    with get_default_graph().name_scope(name or "matching_filenames") as scope:
+        return Variable(
+            matching_files(pattern),
+            trainable=False,
+            collections=[GraphKeys.LOCAL_VARIABLES],
+            validate_shape=False,
+            name=scope,
+        )
 
 
 def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
@@ -137,7 +158,7 @@ def string_input_producer(
         InvalidArgumentError: if there are none: at once where that is known, else when it runs.
     """
     told = "string_input_producer needs one string or more"
-    if not isinstance(string_tensor, Tensor) and not len(string_tensor):
+    if isinstance(string_tensor, list | tuple) and not string_tensor:
         raise InvalidArgumentError(told)
     with get_default_graph().name_scope(name or "input_producer") as scope:
         strings = convert_to_tensor(string_tensor, string)
