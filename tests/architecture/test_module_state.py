@@ -85,7 +85,7 @@ ALLOWED = {
     "graph.serialization.build.function_makers": REGISTRY,
     "graph.serialization.meta.kinds": REGISTRY,
     "graph.serialization.values.stand_ins": REGISTRY,
-    "graph.serializers.serializers": REGISTRY,
+    "graph.providers.serializers": REGISTRY,
     "live.bus.notebook": "a process is the ipykernel of one notebook",
     "ops.core.casting._numpy_types": CACHE,
     "ops.host.py_functions._functions": DEFINITIONS,

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.graph.expression import into_buffer, python_text
 from flowscope.graph.op import kernel_of
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import compatible
-from flowscope.plan.codegen.buffer_reuse import out_template
 
 
 def evaluate(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Any]:
@@ -124,20 +124,21 @@ def _is_row_major(array: Any) -> bool:
 
 def _check_reuse(op: Operation, inputs: list[Any], value: Any) -> None:
     """Asserts that writing into an input's buffer gives what a new array would be."""
-    template = op.definition.template and out_template(op.definition.template)
-    for i, given in enumerate(inputs if template else []):
+    expression = op.definition.expression
+    into = expression and into_buffer(expression)
+    for i, given in enumerate(inputs if into else []):
         if np.shape(given) == value.shape and given.dtype == value.dtype:
             names = {f"x{j}": v for j, v in enumerate(inputs)}
             names[f"x{i}"] = given.copy(order="K")
-            text = template.format(*names, out=f"x{i}")
+            text = python_text(into, [*names], out=f"x{i}")
             made = eval(text, {"xp": np, **names})  # noqa: S307
             assert same_bits(made, value), f"{op.type} differs in a reused buffer"
 
 
 def _check_parts(op: Operation, inputs: list[Any], value: Any) -> None:
     """Asserts that an element does not depend on those beside it (see plan.shared)."""
-    template = op.definition.template
-    if template is None or out_template(template) is None:
+    expression = op.definition.expression
+    if expression is None or into_buffer(expression) is None:
         return
     arrays = [x for x in inputs if np.ndim(x)]
     if not all(x.shape == value.shape and x.flags.c_contiguous for x in arrays):
@@ -145,7 +146,7 @@ def _check_parts(op: Operation, inputs: list[Any], value: Any) -> None:
     parts = []
     for at in (slice(0, 1), slice(1, None)):
         names = {f"x{j}": x[at] if np.ndim(x) else x for j, x in enumerate(inputs)}
-        parts.append(eval(template.format(*names), {"xp": np, **names}))  # noqa: S307
+        parts.append(eval(python_text(expression, [*names]), {"xp": np, **names}))  # noqa: S307
     assert same_bits(np.concatenate(parts), value), f"{op.type} differs in parts"
 
 
@@ -158,14 +159,14 @@ def _check_forwards(op: Operation, inputs: list[Any], outputs: Any) -> None:
 
 
 def _check_templates(op: Operation, inputs: list[Any], result: Any) -> None:
-    template = op.definition.template
+    expression = op.definition.expression
     names = {f"x{i}": v for i, v in enumerate(inputs)}
-    if template is not None and op.outputs:
-        made = eval(template.format(*names), {"xp": np, **names})  # noqa: S307
+    if expression is not None and op.outputs:
+        made = eval(python_text(expression, [*names]), {"xp": np, **names})  # noqa: S307
         assert same_bits(made, result), f"template of {op.type}: {made!r} is not {result!r}"
-    scalar = op.definition.scalar_template
+    scalar = op.definition.scalar_expression
     if scalar is not None and all(isinstance(v, np.number) for v in inputs):
-        made = eval(scalar.format(*names), {"xp": np, **names})  # noqa: S307
+        made = eval(python_text(scalar, [*names]), {"xp": np, **names})  # noqa: S307
         assert same_bits(made, result), f"scalar template of {op.type}: {made!r} is not {result!r}"
 
 

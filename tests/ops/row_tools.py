@@ -7,7 +7,9 @@ A file of a topic makes `ROWS = Table()` and adds to it; `op_rows.py` joins all 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,16 +94,53 @@ class Table(list[Row]):
         self.row(name, call, reference, one, one, elementwise=True, **options)
 
 
-def one_per_call(rows: list[Row]) -> list[Any]:
-    """All rows as parameters; slow are those whose call is an earlier row's with other numbers."""
-    seen: set[Any] = set()
-    params = []
+#: Rows that one test goes through: each test costs pytest more than most rows take.
+ROWS_PER_TEST = 16
+
+
+def for_each(rows: Iterable[Row]) -> Callable[[Callable[[Row], None]], Callable[..., None]]:
+    """Decorator: a check of one row becomes tests of several rows each, in a graph per row.
+
+    A test names every row that fails, with its error. `FS_ROW=conv2d` leaves only the rows whose names
+    match that regular expression.
+    """
+    pattern = os.environ.get("FS_ROW", "")
+    chosen = [row for row in rows if re.search(pattern, row.name)]
+    parts = [chosen[i : i + ROWS_PER_TEST] for i in range(0, len(chosen), ROWS_PER_TEST)]
+
+    def decorate(check: Callable[[Row], None]) -> Callable[..., None]:
+        def test(part: list[Row]) -> None:
+            failures = [error for row in part if (error := _failure(check, row)) is not None]
+            if failures:
+                names = ", ".join(error.__notes__[-1] for error in failures)
+                raise ExceptionGroup(f"{len(failures)} of {len(part)} rows: {names}", failures)
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        ids = [f"{part[0].name}..{part[-1].name}" for part in parts]
+        return pytest.mark.parametrize("part", parts, ids=ids)(test)
+
+    return decorate
+
+
+def _failure(check: Callable[[Row], None], row: Row) -> Exception | None:
+    """The error of one row, with its name as the last note; None if the row passes."""
+    import flowscope as fs
+
+    try:
+        with fs.Graph().as_default():
+            check(row)
+    except Exception as error:
+        error.add_note(row.name)
+        return error
+    return None
+
+
+def with_own_calls(rows: list[Row]) -> list[Row]:
+    """The rows without those that make an earlier row's call with other numbers."""
+    found: dict[Any, Row] = {}
     for row in rows:
-        call = _call(row)
-        marks = [pytest.mark.slow] if call in seen else []
-        params.append(pytest.param(row, id=row.name, marks=marks))
-        seen.add(call)
-    return params
+        found.setdefault(_call(row), row)
+    return list(found.values())
 
 
 def _call(row: Row) -> Any:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from op_oracle import noted, same_bits
 from op_rows import ROWS, Row
+from row_tools import for_each
 
 import flowscope as fs
 
 pytestmark = pytest.mark.slow  # not one of them is: all together take 20 s
-
-EVERY = [pytest.param(r, id=r.name) for r in ROWS if r.inputs]
 
 
 class Sides:
@@ -64,7 +63,7 @@ def check(got: list[Any], want: list[Any], when: str) -> None:
         assert same_bits(g, w), f"output {i} has changed {when}"
 
 
-@pytest.mark.parametrize("row", EVERY)
+@for_each(r for r in ROWS if r.inputs)
 def test_what_is_fetched_belongs_to_the_user(row: Row) -> None:
     sides = Sides(row)
     for mode in ("compiled", "op", "tokens"):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from op_oracle import evaluate, noted
 from op_rows import ROWS, Row
+from row_tools import for_each
 from test_rows import Case, _check_words, gradients, known, reference, weighted
 
 import flowscope as fs
@@ -61,7 +62,7 @@ def others(row: Row) -> list[DType]:
     return [d for d in ALL if d.kind in "fiucbenm" and d.name not in row.dtypes]
 
 
-@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
+@for_each(ROWS)
 def test_what_an_op_takes_it_computes(row: Row) -> None:
     for dtype in others(row):
         arrays = numbers(row, dtype)

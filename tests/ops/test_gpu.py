@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from op_oracle import noted, same_bits
 from op_rows import ROWS, Row
+from row_tools import for_each
 from test_rows import TOLERANCE, Case, arrays_of, gradients, known, weighted
 
 import flowscope as fs
@@ -42,7 +43,7 @@ def test_there_is_a_real_gpu() -> None:
             assert session.run(fs.reduce_sum(fs.ones([3]))) == 3
 
 
-@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
+@for_each(ROWS)
 def test_the_gpu_gives_what_the_cpu_gives(row: Row) -> None:
     for dtype in row.dtypes:
         arrays = arrays_of(row, dtype)

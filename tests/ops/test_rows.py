@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from op_oracle import Moved, check_promise, evaluate, noted, same_bits
 from op_rows import ROWS, Row
+from row_tools import for_each
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
 from flowscope.graph.shapes import TensorShape, is_known
 
-EVERY = [pytest.param(r, id=r.name) for r in ROWS]
-SMOOTH = [pytest.param(r, id=r.name) for r in ROWS if r.order and "float64" in r.dtypes]
-COMPLEX = [pytest.param(r, id=r.name) for r in ROWS if r.order and "complex128" in r.dtypes]
-ELEMENTWISE = [pytest.param(r, id=r.name) for r in ROWS if r.elementwise]
+SMOOTH = [r for r in ROWS if r.order and "float64" in r.dtypes]
+COMPLEX = [r for r in ROWS if r.order and "complex128" in r.dtypes]
+ELEMENTWISE = [r for r in ROWS if r.elementwise]
 PAIRS = [
     ((2, 3), (3,)),
     ((3, 1), (1, 4)),
@@ -90,7 +90,7 @@ def close(got: Any, want: Any, rtol: float | None = None) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("row", EVERY)
+@for_each(ROWS)
 def test_values(row: Row) -> None:
     """Kernels give what NumPy gives, whatever is known of shapes, in sessions, of any strides."""
     for dtype in row.dtypes:
@@ -194,7 +194,7 @@ def check_gradient(case: Case, y: Any) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", SMOOTH)
+@for_each(SMOOTH)
 def test_gradient(row: Row) -> None:
     arrays = arrays_of(row, "float64")
     case = Case(row, "float64", arrays, known(arrays))
@@ -208,7 +208,7 @@ def test_gradient(row: Row) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", [p for p in SMOOTH if p.values[0].order == 2])
+@for_each(r for r in SMOOTH if r.order == 2)
 def test_second_gradient(row: Row) -> None:
     arrays = arrays_of(row, "float64")
     values = []
@@ -233,7 +233,7 @@ def check_second(case: Case, y: Any, found: list[Any], values: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", COMPLEX)
+@for_each(COMPLEX)
 def test_complex_gradient(row: Row) -> None:
     arrays = arrays_of(row, "complex128")
     case = Case(row, "complex128", arrays, known(arrays))
@@ -243,7 +243,7 @@ def test_complex_gradient(row: Row) -> None:
 # -- broadcasting ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", ELEMENTWISE)
+@for_each(ELEMENTWISE)
 def test_broadcasting(row: Row) -> None:
     dtype = "float64" if "float64" in row.dtypes else row.dtypes[0]
     for shapes in PAIRS if len(row.inputs) == 2 else [((0, 3),), ((),), ((1,),)]:
@@ -260,7 +260,7 @@ def test_broadcasting(row: Row) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", EVERY)
+@for_each(ROWS)
 def test_odd_inputs(row: Row) -> None:
     """Inputs of another rank, dtype or size: a result as promised, or one of our errors."""
     arrays = arrays_of(row, row.dtypes[0])

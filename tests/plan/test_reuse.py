@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.codegen.buffer_reuse import out_template
+from flowscope.graph.expression import into_buffer, parsed, python_text
 from flowscope.runtime.resources import VariableState
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -32,7 +32,9 @@ def code(fetches, feeds):
     ],
 )
 def test_a_template_hands_the_buffer_to_its_outermost_function(template, expected):
-    assert out_template(template) == expected
+    found = into_buffer(parsed(template))
+    text = found and python_text(found, ["{0}", "{1}", "{2}"], out="{out}")
+    assert text == expected
 
 
 def test_a_chain_works_in_one_buffer():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from direct_runs import in_step
+from op_oracle import noted
 from op_rows import ROWS
-from row_tools import one_per_call
+from row_tools import for_each, with_own_calls
 
 import flowscope as fs
 from flowscope.graph.dtypes import SMALL, string, variant
@@ -22,6 +23,8 @@ from flowscope.runtime.random_generators import generator
 
 CPU_ONLY = SMALL | {string}
 FAKE = fs.ConfigProto(fake_devices={"GPU": 1})
+QUICK = with_own_calls(ROWS)
+OTHERS = [row for row in ROWS if not any(row is quick for quick in QUICK)]
 
 
 def built(row, dtype):
@@ -33,8 +36,7 @@ def built(row, dtype):
     return outputs, dict(zip(xs, arrays, strict=True))
 
 
-@pytest.mark.parametrize("row", one_per_call(ROWS))
-def test_a_program_on_the_fake_gpu_gives_what_the_cpu_gives(graph, row):
+def same_on_the_fake_gpu(row):
     outputs, feeds = built(row, row.dtypes[0])
     with fs.Session() as cpu, fs.Session(config=FAKE) as gpu:
         want = cpu.run(outputs, feeds)
@@ -44,6 +46,17 @@ def test_a_program_on_the_fake_gpu_gives_what_the_cpu_gives(graph, row):
                 assert type(g) is type(w) and g.dtype == w.dtype
                 np.testing.assert_array_equal(g, w)
         values_lie_where_the_plan_says(gpu, outputs, feeds)
+
+
+@for_each(QUICK)
+def test_a_program_on_the_fake_gpu_gives_what_the_cpu_gives(row):
+    same_on_the_fake_gpu(row)
+
+
+@pytest.mark.slow
+@for_each(OTHERS)
+def test_so_does_one_of_other_numbers(row):
+    same_on_the_fake_gpu(row)
 
 
 def values_lie_where_the_plan_says(gpu, outputs, feeds):
@@ -130,24 +143,22 @@ def same_values(got, want, node):
         np.testing.assert_array_equal(got, want, str(node.op))
 
 
-@pytest.mark.parametrize("row", one_per_call(ROWS))
-def test_kernels_read_no_array_of_the_device(graph, row):
+@for_each(QUICK)
+def test_kernels_read_no_array_of_the_device(row):
     kernels_are_strict(row, row.dtypes[0])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS])
-def test_kernels_of_all_dtypes_read_no_array_of_the_device(graph, row):
-    for dtype in row.dtypes:
-        kernels_are_strict(row, dtype)
-
-
-SMOOTH = [pytest.param(r, id=r.name) for r in ROWS if r.order and "float32" in r.dtypes]
+@for_each(ROWS)
+def test_kernels_of_all_dtypes_read_no_array_of_the_device(row):
+    for dtype in row.dtypes[any(row is quick for quick in QUICK) :]:  # the first comes above
+        with noted(dtype):
+            kernels_are_strict(row, dtype)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", SMOOTH)
-def test_gradients_on_the_fake_gpu_are_those_of_the_cpu(graph, row):
+@for_each(r for r in ROWS if r.order and "float32" in r.dtypes)
+def test_gradients_on_the_fake_gpu_are_those_of_the_cpu(row):
     outputs, feeds = built(row, "float32")
     ys = [fs.reduce_sum(fs.square(y)) for y in outputs if y.dtype.is_floating]
     xs = [x for x in feeds if x.dtype.is_floating]

@@ -15,10 +15,10 @@ from flowscope.cells.run import Run
 from flowscope.cells.savepoint import Operations
 from flowscope.cells.stale import Derivation, refusal
 from flowscope.errors import GraphError, StaleError
+from flowscope.graph.building import PLACES
 from flowscope.graph.observer import Observer
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.places import PLACES
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph

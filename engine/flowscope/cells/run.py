@@ -18,9 +18,9 @@ from flowscope.cells.reconcile import Making, is_variable
 from flowscope.cells.spec_match import same_spec
 from flowscope.cells.stale import Derivation, Spread, Stale, labels
 from flowscope.graph.block import Block
+from flowscope.graph.building import PLACES
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.places import PLACES
 
 
 class Run(Making):

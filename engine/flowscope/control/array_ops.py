@@ -199,7 +199,7 @@ class ReadCotangent(Op, host_inputs=(2,)):
 
 
 @frozen
-class GatherArray(_Cleared, host_inputs=(1,)):
+class GatherArray(_Cleared, host_inputs=(1,), keeps_finite=True):
     """The values at several indices, one behind the other along a new first axis.
 
     Values that were not written are zeros, if their shape is known.

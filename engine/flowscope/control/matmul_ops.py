@@ -65,7 +65,7 @@ class SumOfMatMuls(Op):
 
 
 @frozen
-class TransposedCopy(Op):
+class TransposedCopy(Op, keeps_finite=True):
     """The transpose of a matrix, in memory of its own.
 
     Shapes: [m, n] -> [n, m]
@@ -82,7 +82,7 @@ class TransposedCopy(Op):
 
 
 @frozen
-class Part(Op):
+class Part(Op, keeps_finite=True):
     """Rows (axis 0) or columns (axis 1) of a matrix, from `start` to before `stop`.
 
     Shapes: [m, n] -> [stop - start, n] or [m, stop - start]

@@ -13,7 +13,6 @@ only moves, chooses or compares elements makes nothing that is not finite, and i
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from flowscope.debug.targets import Target
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
 from flowscope.graph.current_step import current_step
+from flowscope.graph.expression import into_buffer, is_ufunc
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import size_of
@@ -34,9 +34,8 @@ from flowscope.ops.linalg.products import MatMul
 from flowscope.ops.math.arithmetic import AddN
 from flowscope.ops.math.reductions import Sum
 from flowscope.plan.breakpoints import BreakTest
-from flowscope.plan.codegen.buffer_reuse import out_template
 from flowscope.plan.codegen.parallel_for import LARGE
-from flowscope.plan.kernels import inlined_template
+from flowscope.plan.kernels import inlined_expression
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.memories import is_host
 from flowscope.plan.plan import Plan
@@ -46,17 +45,6 @@ from flowscope.runtime.remote import RemoteValue, asked
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger
     from flowscope.debug.history import History
-
-#: Op types whose outputs are finite where their inputs are, besides those that only show a part.
-_HARMLESS = frozenset(
-    """
-    Concat Pack Unpack Stack Pad PadV2 MirrorPad Gather GatherV2 GatherNd Select SelectV2 Where
-    Relu ReluGrad Relu6 Maximum Minimum Max Min MaxPool MaxPoolGrad Sign Round Rint Floor Ceil Abs
-    Neg Tanh Sigmoid Sin Cos OneHot Fill ZerosLike OnesLike Tile Reverse ReverseV2 Transpose
-    Split SplitV SplitEven StridedSlice Slice Reshape BroadcastTo Identity StopGradient Placeholder
-    RandomUniform GatherArray StridedSliceGrad TransposedCopy Part Shape Range
-    """.split()  # noqa: SIM905
-)
 
 
 @frozen
@@ -294,13 +282,11 @@ def _has_flags(node: Node) -> bool:
         return True
     if isinstance(node.op, MatMul):
         return _is_small_product(node)
-    template = inlined_template(node)
-    if template is None or out_template(template) is None:
+    expression = inlined_expression(node)
+    if expression is None or into_buffer(expression) is None:
         return False
-    names = set(re.findall(r"xp\.([\w.]+)", template)) - {"float32", "float64"}
-    return "@" not in template and all(
-        name != "matmul" and isinstance(getattr(np, name, None), np.ufunc) for name in names
-    )
+    functions = expression.functions()
+    return "matmul" not in functions and all(map(is_ufunc, functions))
 
 
 def _takes_constants(node: Node) -> bool:
@@ -331,7 +317,7 @@ def _makes(node: Node) -> bool:
     op = node.op
     if node.blocks or op.is_handle or isinstance(op, Const) or op.writes_state:
         return False  # what is written was made before, or is what a later step reads
-    if op.views or op.type in _HARMLESS:
+    if op.views or op.keeps_finite:
         return False
     return any(v.spec.dtype.kind in "fc" for v in node.outputs)
 

@@ -17,8 +17,9 @@ from flowscope.graph.devices import DeviceSpec, contradict, merged
 from flowscope.graph.op import Op, op_class
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.origin import capture
-from flowscope.graph.places import PLACES
 
+#: Places in program order that one cell has: its operations' orders share the bits above.
+PLACES = 1 << 32
 #: What a device is asked for by: a (partial) name or a function of the operation.
 DeviceWish = str | Callable[[Operation], Any]
 

@@ -75,7 +75,7 @@ def _scalar_text(dtype: Any, value: bytes) -> str:
 
 
 @frozen
-class Const(Op):
+class Const(Op, may_run_early=True):
     """A value that is fixed when the graph is built."""
 
     value: Literal

@@ -37,8 +37,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from flowscope.graph import providers
 from flowscope.graph.dtypes import DType
+from flowscope.graph.expression import FIRST, Expression, parsed
 from flowscope.graph.lazy import Immutable, frozen as frozen
 from flowscope.graph.shapes import MAX_RANK, Dims, is_known, size_of, text
+from flowscope.graph.work import Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -192,9 +194,20 @@ class Op(Immutable):
 
     Class attributes:
         template: Python expression that generated code inlines in place of a kernel call, e.g.
-            "{0} + {1}"; `xp` is the array module. Equal to `kernel`, bit by bit.
+            "{0} + {1}"; `xp` is the array module. Equal to `kernel`, bit by bit. What is generated
+            is printed from `expression`, which the class makes of it; see
+            `flowscope.graph.expression`.
         scalar_template: The same for inputs of which all are numeric and statically rank 0, if
-            better.
+            better; `scalar_expression`.
+        on_numbers: Whether the expression (the scalar one, if there is one) gives the same of
+            Python's own integers, floats and bools.
+        commutes: Whether two inputs may change places: the output is the same, bit by bit.
+        keeps_finite: Whether outputs are finite where all inputs are.
+        may_run_early: Whether, of scalars, it cannot fail and costs next to nothing: it may be
+            computed before it is known that its output is needed.
+        has_declared_shapes: Whether the user has declared the outputs' shapes: other ones may come.
+        work: What its work grows with; None where the bytes that it reads and writes and the
+            flops of `cost` say all.
         is_stateful: Reads or writes state: never merged, never folded. Where it takes a resource
             handle its kernel gets the resource object.
         is_random: The kernel takes a counter-based generator after `xp`.
@@ -236,6 +249,14 @@ class Op(Immutable):
 
     template: ClassVar[str | None] = None
     scalar_template: ClassVar[str | None] = None
+    expression: ClassVar[Expression | None] = None
+    scalar_expression: ClassVar[Expression | None] = None
+    on_numbers: ClassVar[bool] = False
+    commutes: ClassVar[bool] = False
+    keeps_finite: ClassVar[bool] = False
+    may_run_early: ClassVar[bool] = False
+    has_declared_shapes: ClassVar[bool] = False
+    work: ClassVar[Work | None] = None
     memory_order: ClassVar[str | None] = None
     is_stateful: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
@@ -282,6 +303,10 @@ class Op(Immutable):
             setattr(cls, name, value)
         if "type" not in cls.__dict__:
             cls.type = cls.__name__
+        if "template" in cls.__dict__:
+            cls.expression = parsed(cls.template) if cls.template else None
+        if "scalar_template" in cls.__dict__:
+            cls.scalar_expression = parsed(cls.scalar_template) if cls.scalar_template else None
         if abstract:
             return
         if is_arriving():
@@ -380,7 +405,7 @@ class Op(Immutable):
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
         """Returns which input the output equals, bit by bit, whatever its value; None for none."""
-        return 0 if self.template == "{0}" and len(inputs) == 1 else None
+        return 0 if self.expression == FIRST and len(inputs) == 1 else None
 
     @property
     def is_pure(self) -> bool:

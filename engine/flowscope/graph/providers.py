@@ -6,12 +6,17 @@ anything has imported that floor. The package says here which module provides wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 #: Names of modules by the op type that they define.
 op_types: dict[str, str] = {}
 #: Names of modules by the registry, or the entry of a registry, that they fill.
 registries: dict[str, tuple[str, ...]] = {}
+#: What writes graphs and reads them, which `flowscope.graph.serialization` fills: "graph_def_of",
+#: "graph_of", "text_of", "read_text", "json_of", "read_json", "default_values".
+serializers: dict[str, Callable[..., Any]] = {}
 
 
 def load(registry: str) -> None:
@@ -30,3 +35,10 @@ def load_op_types() -> None:
     """Loads all modules that define op types."""
     for module in dict.fromkeys(op_types.values()):
         import_module(module)
+
+
+def serializer(name: str) -> Callable[..., Any]:
+    """The function of `serializers` with this name; its module is loaded if it was not."""
+    if name not in serializers:
+        load(f"serializer {name}")
+    return serializers[name]

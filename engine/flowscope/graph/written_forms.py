@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowscope.graph.serializers import serializer
+from flowscope.graph.providers import serializer
 from flowscope.graph.unsupported import refuse
 
 if TYPE_CHECKING:

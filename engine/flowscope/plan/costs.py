@@ -4,10 +4,9 @@ The contract: (node, device type, shapes) -> seconds.
 
 - What was measured wins: a `CostTable` knows the seconds of invocations by op, input dtypes and
   shapes, and device type.
-- Else the op's work, which follows from shapes, is divided by a rate of its family, and its calls
-  (`Op.calls`) are added. Where shapes
-  are not known statically, those count that follow from the fed arrays of the step for which the
-  plan is made.
+- Else the op's work (`Op.work`) follows from shapes, and its calls (`Op.calls`) are added. Where
+  shapes are not known statically, those count that follow from the fed arrays of the step for which
+  the plan is made.
 - Where shapes are not known even then, an invocation takes `UNKNOWN_S`.
 
 A plan is made with the costs of that moment and keeps what it has decided by them: figures that are
@@ -22,14 +21,14 @@ between processors.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flowscope.graph.dtypes import resource, variant
-from flowscope.graph.op import Op, Spec
+from flowscope.graph.op import Spec
 from flowscope.graph.shapes import Dims, is_known, size_of
+from flowscope.graph.work import PRODUCT
 from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.saved_for_backward import trips
@@ -50,38 +49,6 @@ BYTES_PER_S = 10e9
 PRODUCT_FLOPS_PER_S = 60e9
 #: What other ops do in a second: they are bound by memory more often.
 FLOPS_PER_S = 4e9
-
-#: Ops that multiply matrices.
-_PRODUCTS = frozenset({
-    "MatMul", "Einsum", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D",
-    "Conv3DBackpropInput", "Conv3DBackpropFilter", "QuantizedConv2D",
-})  # fmt: skip
-#: Seconds per element of the output of element-wise ops that take more than an addition.
-_PER_ELEMENT_S = {
-    **dict.fromkeys(("Exp", "Expm1", "Log", "Log1p", "Sigmoid", "Tanh", "Softplus", "Rsqrt"), 1e-9),
-    **dict.fromkeys(("Sin", "Cos", "Tan", "Atan", "Asin", "Acos", "Erf", "Elu", "Selu"), 5e-9),
-    **dict.fromkeys(("Pow", "Lgamma", "Digamma", "Sinh", "Cosh", "Erfc", "Atan2"), 15e-9),
-    **dict.fromkeys(("RandomNormal", "RandomUniform", "TruncatedNormal"), 8e-9),
-    **dict.fromkeys(("StatelessNormal", "StatelessUniform", "StatelessTruncatedNormal"), 8e-9),
-    **dict.fromkeys(("Gather", "GatherNd", "GatherGrad", "ScatterNd", "OneHot"), 3e-9),
-    **dict.fromkeys(("Where", "Unique", "UniqueWithCounts", "StringJoin"), 10e-9),
-}
-#: Seconds per element and doubling of the sorted axis.
-_PER_COMPARISON_S = {
-    "Sort": 4e-9,
-    "ArgSort": 6e-9,
-    "TopK": 3e-9,
-    "FFT": 0.6e-9,
-    "RFFT": 0.6e-9,
-    "IRFFT": 0.6e-9,
-}
-#: Seconds per m * n * min(m, n) of each matrix that LAPACK takes apart.
-_PER_CUBE_S = {
-    "Cholesky": 0.1e-9, "Lu": 0.2e-9, "MatrixDeterminant": 0.2e-9, "LogMatrixDeterminant": 0.2e-9,
-    "MatrixSolve": 0.2e-9, "MatrixTriangularSolve": 0.1e-9, "MatrixInverse": 0.4e-9, "Qr": 0.6e-9,
-    "SelfAdjointEig": 2e-9, "Svd": 2e-9, "PseudoInverse": 3e-9, "Eig": 10e-9,
-    "MatrixExponential": 2e-9, "MatrixSquareRoot": 10e-9, "MatrixLogarithm": 20e-9,
-}  # fmt: skip
 
 
 def estimate(node: Node, inputs: Sequence[Spec] = (), outputs: Sequence[Spec] = ()) -> float:
@@ -113,57 +80,26 @@ def estimate_on(
         if spec.shape != () or spec.dtype is resource:
             break
     else:
-        is_line = node.op.template and profile.link is None
+        is_line = node.op.expression and profile.link is None
         return SCALAR_S / profile.speed if is_line else profile.seconds(0.0)
     work_s = _work(node, ins, outs)
     return None if work_s is None else profile.seconds(work_s, node.op.calls)
 
 
-def rule_of(op: Op | type[Op]) -> str:
-    """Returns what an op's work follows: "nothing", "family", "product", or "memory" for all else.
-
-    An op in whose name a table errs would silently follow "memory": so tests pin this for all ops.
-    """
-    if op.views or (op.reads_state and not op.writes_state):
-        return "nothing"
-    if op.type in _FAMILIES:
-        return "family"
-    return "product" if op.type in _PRODUCTS else "memory"
-
-
 def _work(node: Node, ins: tuple[Spec, ...], outs: tuple[Spec, ...]) -> float | None:
-    """Returns the seconds of an invocation's work on a CPU, without those of the calls."""
-    rule = rule_of(node.op)
-    if rule == "nothing":
+    """The seconds of an invocation's work on a CPU, without those of the calls."""
+    op = node.op
+    if op.views or (op.reads_state and not op.writes_state):
         return 0.0  # nothing is copied
-    if rule == "family":
-        return _of_family(node.op.type, ins, outs)
-    cost = node.op.cost(ins, outs)
+    if op.work is not None and op.work is not PRODUCT:
+        return op.work.seconds_of(ins, outs)
+    cost = op.cost(ins, outs)
     if cost.flops is None or cost.nbytes is None:
         return None
     rate = FLOPS_PER_S
-    if rule == "product":
+    if op.work is PRODUCT:
         rate = PRODUCT_FLOPS_PER_S / (2 if outs[0].dtype.size > 4 else 1)
     return cost.flops / rate + cost.nbytes / BYTES_PER_S
-
-
-#: Ops whose family has a rate of its own.
-_FAMILIES = frozenset((*_PER_ELEMENT_S, *_PER_COMPARISON_S, *_PER_CUBE_S))
-
-
-def _of_family(op_type: str, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> float | None:
-    """Returns the seconds of the work of an op whose family has a rate of its own."""
-    if (rate := _PER_ELEMENT_S.get(op_type)) is not None:
-        size = size_of(outputs[0].shape)
-        return None if size is None else rate * size
-    size, shape = size_of(inputs[0].shape), inputs[0].shape
-    if size is None or not shape:
-        return None
-    if (rate := _PER_COMPARISON_S.get(op_type)) is not None:
-        return rate * size * math.log2(max(2, shape[-1] or 0))
-    if len(shape) < 2:
-        return None
-    return _PER_CUBE_S[op_type] * size * min(d or 0 for d in shape[-2:])
 
 
 #: An op, the dtypes and shapes of its inputs, the type of its device.
@@ -404,5 +340,4 @@ __all__ = [
     "estimate",
     "estimate_on",
     "fed_specs",
-    "rule_of",
 ]

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from flowscope.graph.expression import FIRST, Expression, python_text
 from flowscope.graph.op import is_special, kernel_of
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.memories import host_of, is_host
@@ -19,31 +20,31 @@ from flowscope.plan.program import Node
 def kernel_function(node: Node) -> Callable[..., Any]:
     """Returns the function (xp, *inputs) of a node; (xp, generator, *inputs) of a random one.
 
-    Templates for numbers may differ from the kernel in the sign of a zero, so they are used here
+    Expressions for numbers may differ from the kernel in the sign of a zero, so they are used here
     where generated code uses them.
     """
     if is_assignment(node):
-        return _function("{0}", 1)
+        return _function(FIRST, 1)
     device = device_type(node)
-    template = scalar_template(node)
-    if template is not None and not is_special(node.op, device):
-        return _function(template, len(node.inputs))
+    expression = scalar_expression(node)
+    if expression is not None and not is_special(node.op, device):
+        return _function(expression, len(node.inputs))
     return node_kernel(node)
 
 
-def inlined_template(node: Node) -> str | None:
-    """Returns the template that code inlines for a node; None where it calls the kernel.
+def inlined_expression(node: Node) -> Expression | None:
+    """The expression that code inlines for a node; None where it calls the kernel.
 
-    An element-wise template is NumPy's arithmetic, which takes `bytes` for text of its own kind.
+    An element-wise one is NumPy's arithmetic, which takes `bytes` for text of its own kind.
     """
     op = node.op
     if is_assignment(node):
-        return "{0}"
+        return FIRST
     if op.memory_order == "K":
         for v in node.inputs:
             if v.spec.dtype.kind == "s":
                 return None
-    return scalar_template(node) or op.template
+    return scalar_expression(node) or op.expression
 
 
 def is_assignment(node: Node) -> bool:
@@ -59,13 +60,13 @@ def is_assignment(node: Node) -> bool:
     return is_there and (op.to_host or is_host(op.recv_device))
 
 
-def scalar_template(node: Node) -> str | None:
-    """Returns the template for numbers, where the node's inputs are known to be numbers."""
-    template = node.op.scalar_template
-    if template is None or device_type(node) != "CPU":
+def scalar_expression(node: Node) -> Expression | None:
+    """The expression for numbers, where the node's inputs are known to be numbers; else None."""
+    expression = node.op.scalar_expression
+    if expression is None or device_type(node) != "CPU":
         return None
     is_scalar = all(v.spec.shape == () and v.spec.dtype.is_numeric for v in node.inputs)
-    return template if is_scalar else None
+    return expression if is_scalar else None
 
 
 def counter(node: Node) -> tuple[int, ...]:
@@ -97,20 +98,21 @@ def _type_of(device: str) -> str:
 
 
 @functools.cache
-def _function(template: str, count: int) -> Callable[..., Any]:
-    """Returns a template as a function (xp, *inputs)."""
+def _function(expression: Expression, count: int) -> Callable[..., Any]:
+    """An expression as a function (xp, *inputs)."""
     names = [f"a{i}" for i in range(count)]
-    function: Callable[..., Any] = eval(f"lambda xp, {', '.join(names)}: {template.format(*names)}")
+    text = f"lambda xp, {', '.join(names)}: {python_text(expression, names)}"
+    function: Callable[..., Any] = eval(text)
     return function
 
 
 __all__ = [
     "counter",
     "device_type",
-    "inlined_template",
+    "inlined_expression",
     "is_assignment",
     "kernel_function",
     "node_kernel",
     "own",
-    "scalar_template",
+    "scalar_expression",
 ]

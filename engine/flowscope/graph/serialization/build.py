@@ -12,7 +12,7 @@ from flowscope.graph.devices import merged
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.providers import load
+from flowscope.graph.providers import load, serializers
 from flowscope.graph.serialization.check import Body, Checked, Sound, attributes_with, check
 from flowscope.graph.serialization.definition import (
     GraphDef,
@@ -22,7 +22,6 @@ from flowscope.graph.serialization.definition import (
     split_input,
 )
 from flowscope.graph.serialization.export import counters, names_of
-from flowscope.graph.serializers import serializers
 from flowscope.graph.unsupported import refuse
 
 __all__ = ["import_graph_def"]

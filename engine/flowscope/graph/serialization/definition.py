@@ -11,7 +11,7 @@ from flowscope.graph.dtypes import DType
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.op import Spec
 from flowscope.graph.origin import Origin, Place
-from flowscope.graph.serializers import serializer
+from flowscope.graph.providers import serializer
 from flowscope.graph.shapes import Dims
 
 #: Dtype and static shape of an output.

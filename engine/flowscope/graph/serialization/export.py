@@ -8,6 +8,7 @@ from typing import Any
 from flowscope.graph.block import Block
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import (
     FunctionDef,
     FunctionName,
@@ -16,7 +17,6 @@ from flowscope.graph.serialization.definition import (
     callees_first,
     input_name,
 )
-from flowscope.graph.serializers import serializers
 
 
 def graph_def_of(graph: Graph) -> GraphDef:

@@ -24,6 +24,7 @@ from typing import Any
 
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError
 from flowscope.graph.origin import Origin, Place
+from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import (
     FunctionDef,
     GraphDef,
@@ -34,7 +35,6 @@ from flowscope.graph.serialization.definition import (
     short_file,
 )
 from flowscope.graph.serialization.values import decode, encode, read_dims, read_dtype
-from flowscope.graph.serializers import serializers
 
 FORMAT = "flowscope-graph"
 #: The version that is written, and the highest that can be read.

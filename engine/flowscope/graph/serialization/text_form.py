@@ -33,9 +33,9 @@ from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.graph.op import Op, find_op_class
+from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import FunctionDef, GraphDef, NodeDef, split_input
 from flowscope.graph.serialization.literals import name_text, quoted, write
-from flowscope.graph.serializers import serializers
 from flowscope.graph.shapes import text as shape_text
 
 DEVICE = re.compile(r"[\w/:*.-]+", re.ASCII)

@@ -8,6 +8,7 @@ from typing import Any
 from flowscope.errors import DTypeError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import ALL
+from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import (
     FunctionDef,
     GraphDef,
@@ -18,7 +19,6 @@ from flowscope.graph.serialization.definition import (
 from flowscope.graph.serialization.literals import Scanner
 from flowscope.graph.serialization.text_form import DEVICE, default_values, is_implied
 from flowscope.graph.serialization.values import dtype_of
-from flowscope.graph.serializers import serializers
 
 _TYPE = re.compile(r"[^\W\d]\w*")
 _ATTRIBUTE = re.compile(r"([^\W\d]\w*)[ \t]*=")

@@ -57,7 +57,9 @@ __all__ = [
 
 
 @frozen
-class Shape(Op, is_differentiable=False, needs_shape_only=True, host_outputs=(0,)):
+class Shape(
+    Op, is_differentiable=False, needs_shape_only=True, host_outputs=(0,), keeps_finite=True
+):
     """The shape of the input, which need not be kept for it.
 
     Shapes: [...] of rank n -> [n]
@@ -104,7 +106,7 @@ class Rank(Op, is_differentiable=False, needs_shape_only=True, host_outputs=(0,)
         return np.int32(np.ndim(x))
 
 
-class Fill(Op, memory_order="C", host_inputs=(0,), fills_with=1):
+class Fill(Op, memory_order="C", host_inputs=(0,), fills_with=1, keeps_finite=True):
     """One value everywhere.
 
     Shapes: dims [n], value [] -> dims
@@ -130,7 +132,7 @@ class Fill(Op, memory_order="C", host_inputs=(0,), fills_with=1):
         return xp.full(sizes, boxed(value), getattr(value, "dtype", object))
 
 
-class ZerosLike(Op, is_differentiable=False, memory_order="C"):
+class ZerosLike(Op, is_differentiable=False, memory_order="C", keeps_finite=True):
     """Zeros of the input's dtype and shape."""
 
     def infer(self, x: Spec) -> Spec:
@@ -146,7 +148,7 @@ class ZerosLike(Op, is_differentiable=False, memory_order="C"):
         return empty_or_zeros(xp, x.shape, x.dtype)[()]
 
 
-class OnesLike(Op, is_differentiable=False):
+class OnesLike(Op, is_differentiable=False, keeps_finite=True):
     """Ones of the input's dtype and shape."""
 
     def infer(self, x: Spec) -> Spec:
@@ -157,7 +159,7 @@ class OnesLike(Op, is_differentiable=False):
         return xp.ones(x.shape, x.dtype)[()]
 
 
-class Range(Op, is_differentiable=False, host_inputs=(0, 1, 2)):
+class Range(Op, is_differentiable=False, host_inputs=(0, 1, 2), keeps_finite=True):
     """start, start + delta, ... below (or, for a negative delta, above) limit.
 
     Shapes: [], [], [] -> [n]

@@ -16,6 +16,7 @@ from flowscope.graph.indexed_slices import IndexedSlices, densifier
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.work import per_element
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of
 from flowscope.ops.core import builder
@@ -37,7 +38,9 @@ __all__ = [
 
 
 @frozen
-class Gather(Op, grad_reads=("indices",), memory_order="C"):
+class Gather(
+    Op, grad_reads=("indices",), memory_order="C", work=per_element(3e-9), keeps_finite=True
+):
     """The slices of x along an axis that the indices name.
 
     Shapes: x [..., n, ...], indices s -> [..., s, ...]
@@ -98,7 +101,9 @@ def check_range(indices: Array, n: int) -> None:
 
 
 @frozen
-class GatherGrad(Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,), calls=5):
+class GatherGrad(
+    Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,), calls=5, work=per_element(3e-9)
+):
     """Zeros of a shape, to which the slices of g are added where the indices say; repeats add up.
 
     Shapes: g [..., s, ...], shape [n], indices s -> shape
@@ -144,7 +149,7 @@ class GatherGrad(Op, grad_reads=("indices",), accumulates=True, host_inputs=(1,)
         return xp.ascontiguousarray(xp.moveaxis(sums, 0, axis))
 
 
-class GatherNd(Op, grad_reads=("indices",)):
+class GatherNd(Op, grad_reads=("indices",), work=per_element(3e-9), keeps_finite=True):
     """The elements (or slices) of x at positions that the last axis of the indices spells out.
 
     Shapes: x of rank n, indices [..., k] -> [...] + x.shape[k:]
@@ -194,7 +199,9 @@ def flat_rows(xp: ArrayModule, indices: Array, shape: Any) -> Array:
     return total.reshape(-1)
 
 
-class ScatterNd(Op, grad_reads=("indices",), accumulates=True, host_inputs=(2,)):
+class ScatterNd(
+    Op, grad_reads=("indices",), accumulates=True, host_inputs=(2,), work=per_element(3e-9)
+):
     """Zeros of a shape, to which updates are added at positions; repeats add up.
 
     Shapes: indices [..., k], updates [...] + shape[k:], shape [n] -> shape

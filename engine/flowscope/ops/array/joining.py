@@ -47,7 +47,7 @@ __all__ = [
 
 
 @frozen
-class Concat(Op, memory_order="K"):
+class Concat(Op, memory_order="K", keeps_finite=True):
     """Tensors one after the other along an axis.
 
     Shapes: n times [..., di, ...] -> [..., sum of di, ...]
@@ -137,7 +137,7 @@ class _Splitting(Op, abstract=True, views=(0,), memory_order="R"):
 
 
 @frozen
-class Split(_Splitting):
+class Split(_Splitting, keeps_finite=True):
     """Parts of the given lengths along an axis; one length may be -1, which is worked out.
 
     Shapes: [..., n, ...] -> [..., sizes[i], ...] for each i
@@ -161,7 +161,7 @@ class Split(_Splitting):
 
 
 @frozen
-class SplitEven(_Splitting):
+class SplitEven(_Splitting, keeps_finite=True):
     """`num` parts of equal length along an axis.
 
     Shapes: [..., n, ...] -> num times [..., n / num, ...]
@@ -206,7 +206,7 @@ class SplitBy(_Splitting, host_inputs=(1,)):
 
 
 @frozen
-class Pack(Op, memory_order="K"):
+class Pack(Op, memory_order="K", keeps_finite=True):
     """Tensors of one shape, stacked along a new axis.
 
     Shapes: n times s -> s with n at the new axis
@@ -240,7 +240,7 @@ class Pack(Op, memory_order="K"):
 
 
 @frozen
-class Unpack(Op, views=(0,), memory_order="R"):
+class Unpack(Op, views=(0,), memory_order="R", keeps_finite=True):
     """The slices along an axis.
 
     Shapes: s with num at the axis -> num times s without it

@@ -140,7 +140,7 @@ def reverse_sequence(
 
 
 @frozen
-class Reverse(Op, views=(0,)):
+class Reverse(Op, views=(0,), keeps_finite=True):
     """The input backwards along axes."""
 
     axes: tuple[int, ...]

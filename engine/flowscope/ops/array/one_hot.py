@@ -14,6 +14,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.string_values import boxed
+from flowscope.graph.work import per_element
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core import builder
@@ -29,7 +30,15 @@ _SMALL = 1 << 12
 
 
 @frozen
-class OneHot(Op, is_differentiable=False, memory_order="C", host_inputs=(1,), calls=5):
+class OneHot(
+    Op,
+    is_differentiable=False,
+    memory_order="C",
+    host_inputs=(1,),
+    calls=5,
+    work=per_element(3e-9),
+    keeps_finite=True,
+):
     """`on` at the position that each index names along a new axis of length `depth`, else `off`.
 
     Shapes: indices s, depth [], on [], off [] -> s with `depth` at the new axis

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Tile(Op, grad_reads=("multiples",), memory_order="C", host_inputs=(1,)):
+class Tile(Op, grad_reads=("multiples",), memory_order="C", host_inputs=(1,), keeps_finite=True):
     """The input repeated along each axis.
 
     Shapes: [d0, ..., dn], multiples [n + 1] -> [d0 * multiples[0], ...]
@@ -75,7 +75,7 @@ class Tile(Op, grad_reads=("multiples",), memory_order="C", host_inputs=(1,)):
 
 
 @frozen
-class Pad(Op, grad_reads=("paddings",), memory_order="C", host_inputs=(1,)):
+class Pad(Op, grad_reads=("paddings",), memory_order="C", host_inputs=(1,), keeps_finite=True):
     """The input with a margin: a constant, or its own elements mirrored.
 
     Attributes: `mode` is "CONSTANT" (with `value`), "REFLECT" (the edge is not repeated) or

@@ -13,6 +13,7 @@ from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
 from flowscope.graph.string_values import boxed
+from flowscope.graph.work import per_element
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import expand_dims, reshape, squeeze
@@ -39,7 +40,7 @@ __all__ = [
 _SMALL = 1 << 12
 
 
-class Select(Op, views=(1, 2), grad_reads=("condition",)):
+class Select(Op, views=(1, 2), grad_reads=("condition",), keeps_finite=True):
     """x where the condition is true, y elsewhere.
 
     Shapes: condition as x, or [], or [n] for an x of [n, ...]; x s, y s -> s
@@ -79,7 +80,7 @@ class Select(Op, views=(1, 2), grad_reads=("condition",)):
         return choose(xp, condition, x, y)
 
 
-class Where(Op, is_differentiable=False):
+class Where(Op, is_differentiable=False, work=per_element(10e-9), keeps_finite=True):
     """The positions of the elements that are true (or not 0), row by row.
 
     Shapes: rank n -> [number of them, n]

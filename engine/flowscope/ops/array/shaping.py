@@ -55,7 +55,7 @@ def known_values(op: Op, spec: Spec, *inputs: Spec) -> Spec:
     return Spec(spec.dtype, spec.shape, None, tuple(dims))
 
 
-class Reshape(Op, views=(0,), memory_order="R", host_inputs=(1,)):
+class Reshape(Op, views=(0,), memory_order="R", host_inputs=(1,), keeps_finite=True):
     """The same elements in another shape; one dimension may be -1, which is worked out.
 
     Shapes: x, shape [n] -> shape
@@ -120,7 +120,7 @@ def _worked_out(dims: Any, size: int | None, given: str) -> Any:
 
 
 @frozen
-class Transpose(Op, views=(0,)):
+class Transpose(Op, views=(0,), keeps_finite=True):
     """The axes in another order: output axis i is input axis perm[i]; reversed if None.
 
     Shapes: [d0, ..., dn] -> [d(perm[0]), ..., d(perm[n])]

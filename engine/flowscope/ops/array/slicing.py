@@ -39,7 +39,7 @@ Part = tuple[Any, ...]
 
 
 @frozen
-class StridedSlice(Op, views=(0,), grad_reads=("given",), host_inputs=FROM_1):
+class StridedSlice(Op, views=(0,), grad_reads=("given",), host_inputs=FROM_1, keeps_finite=True):
     """A part of the input, by integers, slices, new axes and an ellipsis, with Python's meaning.
 
     Attributes: `key` has a part per index; a "?" in it is taken from the further inputs, in order.
@@ -81,7 +81,9 @@ class StridedSlice(Op, views=(0,), grad_reads=("given",), host_inputs=FROM_1):
 
 
 @frozen
-class StridedSliceGrad(Op, grad_reads=("given",), memory_order="C", host_inputs=FROM_1):
+class StridedSliceGrad(
+    Op, grad_reads=("given",), memory_order="C", host_inputs=FROM_1, keeps_finite=True
+):
     """Zeros of a shape, with the input at the place that a `StridedSlice` takes.
 
     Shapes: g, shape [n], then scalars -> shape
@@ -241,7 +243,9 @@ def getitem(x: Any, key: Any, name: str = "strided_slice") -> Tensor:
 operators["__getitem__"] = getitem
 
 
-class Slice(Op, views=(0,), memory_order="R", grad_reads=("begin",), host_inputs=(1, 2)):
+class Slice(
+    Op, views=(0,), memory_order="R", grad_reads=("begin",), host_inputs=(1, 2), keeps_finite=True
+):
     """A block of the input, by its first position and its size; -1 goes to the end.
 
     Shapes: x of rank n, begin [n], size [n] -> size

@@ -11,6 +11,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, merge_dims
+from flowscope.graph.work import per_comparison
 from flowscope.ops.core.axes import one_axis, positive_axis
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
@@ -43,7 +44,7 @@ class _Sorting(Op, abstract=True):
 
 
 @frozen
-class Sort(_Sorting, grad_reads=("x",)):
+class Sort(_Sorting, grad_reads=("x",), work=per_comparison(4e-9)):
     """The elements in rising (or falling) order along an axis; NaN counts as largest."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -57,7 +58,7 @@ class Sort(_Sorting, grad_reads=("x",)):
 
 
 @frozen
-class ArgSort(_Sorting, is_differentiable=False):
+class ArgSort(_Sorting, is_differentiable=False, work=per_comparison(6e-9)):
     """The places of the elements in rising (or falling) order; equal ones stay in theirs.
 
     NaN counts as largest.

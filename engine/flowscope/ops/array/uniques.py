@@ -13,6 +13,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.work import per_element
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same
@@ -94,7 +95,7 @@ def _distinct_strings(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
 
 
 @frozen
-class Unique(Op, is_differentiable=False):
+class Unique(Op, is_differentiable=False, work=per_element(10e-9)):
     """The distinct elements in the order in which they come, and for each element which it is.
 
     Shapes: [n] -> [?], [n]
@@ -112,7 +113,7 @@ class Unique(Op, is_differentiable=False):
 
 
 @frozen
-class UniqueWithCounts(Op, is_differentiable=False):
+class UniqueWithCounts(Op, is_differentiable=False, work=per_element(10e-9)):
     """The distinct elements, for each element which it is, and how often each of them comes.
 
     Shapes: [n] -> [?], [n], [?]

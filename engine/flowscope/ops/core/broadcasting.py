@@ -66,7 +66,7 @@ def as_shape(shape: Any, owner: str | None, part: str = "shape") -> Tensor:
 
 
 @frozen
-class BroadcastTo(Op, host_inputs=(1,)):
+class BroadcastTo(Op, host_inputs=(1,), keeps_finite=True):
     """The input repeated along new axes and axes of length 1, up to a shape.
 
     Shapes: x, shape [n] -> shape

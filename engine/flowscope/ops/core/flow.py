@@ -29,7 +29,7 @@ __all__ = [
 
 
 @frozen
-class Placeholder(Op):
+class Placeholder(Op, keeps_finite=True):
     """A value that each run must be fed."""
 
     dtype: DType
@@ -70,7 +70,15 @@ class PlaceholderWithDefault(Op, views=(0,), template="{0}", passes_slices=True)
 
 
 @frozen
-class Identity(Op, views=(0,), memory_order="R", template="{0}", passes_slices=True):
+class Identity(
+    Op,
+    views=(0,),
+    memory_order="R",
+    template="{0}",
+    passes_slices=True,
+    keeps_finite=True,
+    may_run_early=True,
+):
     """The input as it is."""
 
     def infer(self, x: Spec) -> Spec:
@@ -84,7 +92,9 @@ class Identity(Op, views=(0,), memory_order="R", template="{0}", passes_slices=T
 
 
 @frozen
-class StopGradient(Op, views=(0,), memory_order="R", template="{0}", is_differentiable=False):
+class StopGradient(
+    Op, views=(0,), memory_order="R", template="{0}", is_differentiable=False, keeps_finite=True
+):
     """The input as it is; gradients do not flow through."""
 
     def infer(self, x: Spec) -> Spec:

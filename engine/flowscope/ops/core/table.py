@@ -86,15 +86,14 @@ class Binary(Op, abstract=True, memory_order="K"):
     kinds: ClassVar[str] = "fiuc"
     out: ClassVar[DType | None] = None
     folds: ClassVar[bool] = False
-    #: The number that leaves the first input as it is, and whether it may come first as well.
-    unit: ClassVar[tuple[int, bool] | None] = None
+    #: The number that as second input leaves the first one as it is, bit by bit.
+    unit: ClassVar[int | None] = None
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
         if self.unit is None or output.dtype.kind not in "fiu" or not output.is_static:
             return None
-        unit, on_both_sides = self.unit
-        for mine, other in ((0, 1), (1, 0))[: 1 + on_both_sides]:
-            is_unit = _is_all(inputs[other].constant, unit)
+        for mine, other in ((0, 1), (1, 0))[: 1 + self.commutes]:
+            is_unit = _is_all(inputs[other].constant, self.unit)
             if is_unit and inputs[mine].shape == output.shape:
                 return mine
         return None
@@ -147,6 +146,7 @@ def unary_op(
     devices: tuple[str, ...] = ("CPU", "GPU"),
     parameter: str = "x",
     takes_sparse: bool = False,
+    **facts: Any,
 ) -> UnaryFunction:
     """Defines an element-wise op of one input and returns its op function.
 
@@ -166,6 +166,7 @@ def unary_op(
         devices: Device types with a kernel.
         parameter: Name of the op function's parameter.
         takes_sparse: Whether it takes a SparseTensor, too: 0 stays 0.
+        facts: Other class attributes of `Op`, such as `work`.
     """
     namespace: dict[str, Any] = {
         "kinds": kinds,
@@ -177,8 +178,9 @@ def unary_op(
     if grad is not None:
         namespace["grad"] = lambda self, g, y, x: (grad(g, y, x),)
     op = _define(
-        op_type, doc, Unary, namespace, template or None, scalar, tuple(reads), grad is not None
-    )
+        op_type, doc, Unary, namespace, template or None, scalar, tuple(reads), grad is not None,
+        facts,
+    )  # fmt: skip
     default = None if name is None or name == op_type else name
 
     def call(x: Any, name: str | None = None) -> Any:
@@ -205,8 +207,9 @@ def binary_op(
     folds: bool = False,
     kernel: Callable[..., Any] | None = None,
     name: str | None = None,
-    unit: tuple[int, bool] | None = None,
+    unit: int | None = None,
     parameters: tuple[str, str] = ("x", "y"),
+    **facts: Any,
 ) -> BinaryFunction:
     """Defines an element-wise op of two inputs and returns its op function.
 
@@ -215,9 +218,9 @@ def binary_op(
         grad: (g, y, a, b) -> a cotangent for each input, before the sum over broadcast axes.
         reads: Letters among "a", "b" and "y".
         kernel: The kernel (self, xp, a, b) in place of one from the template.
-        unit: The number that as y leaves x as it is, bit by bit, and whether x and y may change
-            places.
+        unit: The number that as y leaves x as it is, bit by bit.
         parameters: Names of the op function's parameters; docstrings call them so, too.
+        facts: Other class attributes of `Op`.
     """
     namespace: dict[str, Any] = {
         "kinds": kinds,
@@ -234,8 +237,9 @@ def binary_op(
 
         namespace["grad"] = backward
     op = _define(
-        op_type, doc, Binary, namespace, template or None, scalar, tuple(reads), grad is not None
-    )
+        op_type, doc, Binary, namespace, template or None, scalar, tuple(reads), grad is not None,
+        facts,
+    )  # fmt: skip
     default = None if name is None or name == op_type else name
 
     def call(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -265,6 +269,7 @@ def _define(
     scalar: str | None,
     reads: tuple[str, ...],
     differentiable: bool,
+    facts: dict[str, Any],
 ) -> Op:
     module = sys._getframe(2).f_globals
     namespace |= {
@@ -275,7 +280,7 @@ def _define(
         "grad_reads": reads,
         "is_differentiable": differentiable,
     }
-    cls: Any = type(op_type, (base,), namespace)
+    cls: Any = type(op_type, (base,), namespace, **facts)
     module[op_type] = cls  # where pickle looks for it
     return cls()  # type: ignore[no-any-return]
 

@@ -121,7 +121,7 @@ class _Calls(Op, abstract=True, devices=("CPU",)):
 
 
 @frozen
-class PyFunc(_Calls, is_stateful=True, is_differentiable=False):
+class PyFunc(_Calls, is_stateful=True, is_differentiable=False, has_declared_shapes=True):
     """What a Python function returns for the inputs; it may have effects, and runs each time.
 
     Attributes: `token` names the function, `dtypes` are those of its results.
@@ -132,7 +132,7 @@ class PyFunc(_Calls, is_stateful=True, is_differentiable=False):
 
 
 @frozen
-class PyFuncStateless(_Calls, is_differentiable=False):
+class PyFuncStateless(_Calls, is_differentiable=False, has_declared_shapes=True):
     """What a Python function returns for the inputs, which its results follow from alone."""
 
     token: str
@@ -140,7 +140,7 @@ class PyFuncStateless(_Calls, is_differentiable=False):
 
 
 @frozen
-class EagerPyFunc(_Calls, is_stateful=True):
+class EagerPyFunc(_Calls, is_stateful=True, has_declared_shapes=True):
     """What a Python function of tensors with values returns; it runs each time.
 
     Attributes: `token` names the function, `dtypes` are those of its results, `inputs` those of its
@@ -203,7 +203,14 @@ _PATIENCE_S = 0.01
 
 
 @frozen
-class HostFunc(Op, is_stateful=True, is_blocking=True, is_differentiable=False, devices=("CPU",)):
+class HostFunc(
+    Op,
+    is_stateful=True,
+    is_blocking=True,
+    is_differentiable=False,
+    devices=("CPU",),
+    has_declared_shapes=True,
+):
     """A Python function that overlaps with others of its step; a plan makes it of a `PyFunc`.
 
     Attributes:

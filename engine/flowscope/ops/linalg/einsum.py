@@ -26,6 +26,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, broadcast, merge_dim, size_of, text
+from flowscope.graph.work import PRODUCT
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, sum_to
 from flowscope.ops.core.build import apply
@@ -85,7 +86,7 @@ def _shape(labels: str, found: dict[str, Any]) -> Dims:
 
 
 @frozen
-class Einsum(Op, grad_reads=("operands",), accumulates=True, uses_blas=True):
+class Einsum(Op, grad_reads=("operands",), accumulates=True, uses_blas=True, work=PRODUCT):
     """The sum over products of elements that an equation names, for one or two operands.
 
     Two operands have each label once, the ellipsis first, and share or hand on every label.

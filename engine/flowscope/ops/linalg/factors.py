@@ -15,6 +15,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
+from flowscope.graph.work import per_cube
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.one_hot import one_hot
@@ -44,7 +45,7 @@ __all__ = ["cholesky", "qr"]
 _INDEFINITE = "expected Hermitian positive definite matrices, got another"
 
 
-class Cholesky(Op, grad_reads=("y",), uses_blas=True):
+class Cholesky(Op, grad_reads=("y",), uses_blas=True, work=per_cube(0.1e-9)):
     """The lower triangular matrices L with L @ adjoint(L) = x; only x's lower triangle is read.
 
     Raises: InvalidArgumentError if a matrix is not positive definite.
@@ -67,7 +68,7 @@ class Cholesky(Op, grad_reads=("y",), uses_blas=True):
 
 
 @frozen
-class Qr(Op, grad_reads=("y", "x"), uses_blas=True):
+class Qr(Op, grad_reads=("y", "x"), uses_blas=True, work=per_cube(0.6e-9)):
     """Matrices q with orthonormal columns and upper triangular r with q @ r = x.
 
     Shapes: [..., m, n] -> q [..., m, p], r [..., p, n], where p is min(m, n), or m if full
@@ -140,7 +141,7 @@ def _with_real_diagonal(inner: Tensor) -> Tensor:
 
 
 @frozen
-class Lu(Op, grad_reads=("y",), devices=("CPU",), uses_blas=True):
+class Lu(Op, grad_reads=("y",), devices=("CPU",), uses_blas=True, work=per_cube(0.2e-9)):
     """Triangular matrices in one, and a permutation: rows of x in that order are lower @ upper.
 
     Shapes: [..., n, n] -> lu [..., n, n], permutation [..., n]

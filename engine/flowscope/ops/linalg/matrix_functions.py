@@ -15,6 +15,7 @@ from flowscope.graph.expected import expected_dtype
 from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
+from flowscope.graph.work import per_cube
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import shape_of
@@ -69,18 +70,18 @@ def _like(part: Tensor, x: Tensor) -> Tensor:
     return part
 
 
-class MatrixExponential(_MatrixFunction, routine="expm"):
+class MatrixExponential(_MatrixFunction, routine="expm", work=per_cube(2e-9)):
     """The exponential: 1 + x + x @ x / 2 + ..."""
 
 
-class MatrixSquareRoot(_MatrixFunction, routine="sqrtm", devices=("CPU",)):
+class MatrixSquareRoot(_MatrixFunction, routine="sqrtm", devices=("CPU",), work=per_cube(10e-9)):
     """The principal square root: y @ y = x.
 
     Raises: InvalidArgumentError if real matrices have none that is real.
     """
 
 
-class MatrixLogarithm(_MatrixFunction, routine="logm", devices=("CPU",)):
+class MatrixLogarithm(_MatrixFunction, routine="logm", devices=("CPU",), work=per_cube(20e-9)):
     """The principal logarithm of complex matrices, whose exponential is x."""
 
     def infer(self, x: Spec) -> Spec:

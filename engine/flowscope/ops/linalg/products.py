@@ -12,6 +12,7 @@ from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
 from flowscope.graph.shapes import broadcast, compatible, size_of
+from flowscope.graph.work import PRODUCT
 from flowscope.ops.array.arrays import rank, shape
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat, stack
@@ -32,7 +33,13 @@ __all__ = ["cross", "matmul", "matrix_transpose", "sparse_matmul", "tensordot", 
 
 @frozen
 class MatMul(
-    Op, grad_reads=("a", "b"), memory_order="C2", accumulates=True, uses_blas=True, calls=3
+    Op,
+    grad_reads=("a", "b"),
+    memory_order="C2",
+    accumulates=True,
+    uses_blas=True,
+    calls=3,
+    work=PRODUCT,
 ):
     """Matrix product a @ b, of the transposes if asked for.
 

@@ -14,6 +14,7 @@ from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, broadcast, text
+from flowscope.graph.work import per_cube
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply, apply_many, unary
 from flowscope.ops.core.casting import cast, complex, conj, imag, real
@@ -54,7 +55,7 @@ _SMALL = 64
 
 
 @frozen
-class MatrixInverse(Op, grad_reads=("y",), uses_blas=True):
+class MatrixInverse(Op, grad_reads=("y",), uses_blas=True, work=per_cube(0.4e-9)):
     """The inverse of square matrices, of their adjoints if asked for.
 
     Raises: InvalidArgumentError if a matrix is singular.
@@ -75,7 +76,7 @@ class MatrixInverse(Op, grad_reads=("y",), uses_blas=True):
         return xp.conj(out.swapaxes(-1, -2)) if self.adjoint else out
 
 
-class MatrixDeterminant(Op, grad_reads=("x", "y"), uses_blas=True):
+class MatrixDeterminant(Op, grad_reads=("x", "y"), uses_blas=True, work=per_cube(0.2e-9)):
     """The determinants of square matrices.
 
     Shapes: [..., n, n] -> [...]
@@ -93,7 +94,7 @@ class MatrixDeterminant(Op, grad_reads=("x", "y"), uses_blas=True):
         return xp.linalg.det(x)
 
 
-class LogMatrixDeterminant(Op, grad_reads=("x",), uses_blas=True):
+class LogMatrixDeterminant(Op, grad_reads=("x",), uses_blas=True, work=per_cube(0.2e-9)):
     """The signs of determinants of square matrices, and the logarithms of their absolute values.
 
     Shapes: [..., n, n] -> [...], [...]
@@ -148,7 +149,7 @@ def _matrix_grad(to_rhs: Tensor, y: Tensor, is_adjoint: bool) -> Tensor:
 
 
 @frozen
-class MatrixSolve(Op, grad_reads=("y", "matrix"), uses_blas=True):
+class MatrixSolve(Op, grad_reads=("y", "matrix"), uses_blas=True, work=per_cube(0.2e-9)):
     """The solutions x of matrix @ x = rhs, or of adjoint(matrix) @ x = rhs.
 
     Shapes: matrix [..., n, n], rhs [..., n, k] -> [..., n, k]; leading axes are broadcast
@@ -172,7 +173,7 @@ class MatrixSolve(Op, grad_reads=("y", "matrix"), uses_blas=True):
 
 
 @frozen
-class MatrixTriangularSolve(Op, grad_reads=("y", "matrix"), uses_blas=True):
+class MatrixTriangularSolve(Op, grad_reads=("y", "matrix"), uses_blas=True, work=per_cube(0.1e-9)):
     """The solutions x of matrix @ x = rhs, of which only the lower (or upper) triangle is read.
 
     Shapes: matrix [..., n, n], rhs [..., n, k] -> [..., n, k]; leading axes are broadcast

@@ -21,6 +21,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
+from flowscope.graph.work import per_cube
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.build import apply, apply_many
@@ -71,7 +72,7 @@ def _or_zeros(g: Tensor | None, like: Tensor) -> Tensor:
 
 
 @frozen
-class SelfAdjointEig(Op, grad_reads=("y", "x"), uses_blas=True):
+class SelfAdjointEig(Op, grad_reads=("y", "x"), uses_blas=True, work=per_cube(2e-9)):
     """The eigenvalues of Hermitian matrices, ascending, and the eigenvectors in columns.
 
     Only the lower triangles are read.
@@ -126,7 +127,7 @@ def _hermitian(whole: Tensor) -> Tensor:
 
 
 @frozen
-class Eig(Op, grad_reads=("y", "x"), devices=("CPU",), uses_blas=True):
+class Eig(Op, grad_reads=("y", "x"), devices=("CPU",), uses_blas=True, work=per_cube(10e-9)):
     """The eigenvalues of square matrices, and the eigenvectors in columns, of length 1; complex.
 
     Shapes: [..., n, n] -> [..., n], and [..., n, n] if the vectors are computed
@@ -181,7 +182,7 @@ def _turning(values: Tensor, vectors: Tensor, to_vectors: Tensor) -> Tensor:
 
 
 @frozen
-class Svd(Op, grad_reads=("y", "x"), uses_blas=True):
+class Svd(Op, grad_reads=("y", "x"), uses_blas=True, work=per_cube(2e-9)):
     """Singular values s, descending, and u, v with orthonormal columns: x = u @ diag(s) @ v^H.
 
     Shapes: [..., m, n] -> s [..., p], u [..., m, p], v [..., n, p] with p = min(m, n); u and v are
@@ -267,7 +268,7 @@ def _diagonal_grad(s: Tensor, left: Tensor, to_s: Tensor | None) -> Tensor:
     return complex(values, div_no_nan(imag(diagonal(left)), s))
 
 
-class PseudoInverse(Op, grad_reads=("y", "x"), uses_blas=True):
+class PseudoInverse(Op, grad_reads=("y", "x"), uses_blas=True, work=per_cube(3e-9)):
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as 0.
 
     Shapes: x [..., m, n], rcond a scalar or [...] -> [..., n, m]

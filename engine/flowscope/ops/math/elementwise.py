@@ -19,6 +19,7 @@ from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
+from flowscope.graph.work import per_element
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply, on_values
 from flowscope.ops.core.casting import ComplexAbs, cast, conj
@@ -161,16 +162,18 @@ def _reciprocal_grad(self: Any, xp: ArrayModule, y: Array, dy: Array) -> Array:
 # fmt: off
 add: BinaryFunction = binary_op(
     "add", "Add", "x + y, element by element.", "{0} + {1}", "fiucs",
-    lambda g, y, a, b: (g, g), folds=True)
+    lambda g, y, a, b: (g, g), folds=True, may_run_early=True, on_numbers=True)
 subtract: BinaryFunction = binary_op(
     "subtract", "Sub", "x - y, element by element.", "{0} - {1}", "fiuc",
-    lambda g, y, a, b: (g, negative(g)), folds=True, unit=(0, False))
+    lambda g, y, a, b: (g, negative(g)), folds=True, unit=0,
+    may_run_early=True, on_numbers=True)
 multiply: BinaryFunction = binary_op(
     "multiply", "Mul", "x * y, element by element.", "{0} * {1}", "fiuc",
-    lambda g, y, a, b: (_times(g, b), _times(g, a)), "ab", folds=True, unit=(1, True))
+    lambda g, y, a, b: (_times(g, b), _times(g, a)), "ab", folds=True, unit=1, commutes=True,
+    may_run_early=True, on_numbers=True)
 realdiv: BinaryFunction = binary_op(
     "realdiv", "RealDiv", "x / y of floating-point numbers.", "{0} / {1}", "fc",
-    lambda g, y, a, b: (_over(g, b), negative(_times(g, realdiv(y, b)))), "by", unit=(1, False))
+    lambda g, y, a, b: (_over(g, b), negative(_times(g, realdiv(y, b)))), "by", unit=1)
 _floordiv: BinaryFunction = binary_op(
     "floordiv", "FloorDiv",
     "The largest integer not above x / y; an error where integers are divided by zero.", "",
@@ -182,15 +185,15 @@ floormod: BinaryFunction = binary_op(
     kernel=_floor_mod)
 pow: BinaryFunction = binary_op(
     "pow", "Pow", "x to the power of y, element by element.", "", "fiuc",
-    lambda g, y, a, b: _pow_grad(g, y, a, b), "aby", kernel=_pow)
+    lambda g, y, a, b: _pow_grad(g, y, a, b), "aby", kernel=_pow, work=per_element(15e-9))
 maximum: BinaryFunction = binary_op(
     "maximum", "Maximum", "The larger of x and y; NaN if one is.", "xp.maximum({0}, {1})", "fiu",
     lambda g, y, a, b: _choice_grad(g, greater_equal(a, b)), "ab",
-    "({0} if {0} >= {1} or {0} != {0} else {1})", folds=True)
+    "({0} if {0} >= {1} or {0} != {0} else {1})", folds=True, keeps_finite=True, on_numbers=True)
 minimum: BinaryFunction = binary_op(
     "minimum", "Minimum", "The smaller of x and y; NaN if one is.", "xp.minimum({0}, {1})", "fiu",
     lambda g, y, a, b: _choice_grad(g, less_equal(a, b)), "ab",
-    "({0} if {0} <= {1} or {0} != {0} else {1})", folds=True)
+    "({0} if {0} <= {1} or {0} != {0} else {1})", folds=True, keeps_finite=True, on_numbers=True)
 _squared_difference: BinaryFunction = binary_op(
     "squared_difference", "SquaredDifference", "(x - y) * (x - y), element by element.",
     "xp.square({0} - {1})", "fi",
@@ -198,7 +201,7 @@ _squared_difference: BinaryFunction = binary_op(
 atan2: BinaryFunction = binary_op(
     "atan2", "Atan2", "The angle of the point (y, x), in (-pi, pi]; x comes second.",
     "xp.arctan2({0}, {1})", "f",
-    lambda g, y, a, b: _atan2_grad(g, a, b), "ab", parameters=("y", "x"))
+    lambda g, y, a, b: _atan2_grad(g, a, b), "ab", parameters=("y", "x"), work=per_element(15e-9))
 div_no_nan: BinaryFunction = binary_op(
     "div_no_nan", "DivNoNan", "x / y, and 0 where y is 0.", "", "f",
     lambda g, y, a, b: (div_no_nan(g, b), multiply(g, div_no_nan(negative(y), b))), "by",
@@ -215,13 +218,13 @@ xdivy: BinaryFunction = binary_op(
 
 negative: UnaryFunction = unary_op(
     "negative", "Neg", "-x, element by element.", "-{0}", "fiuc",
-    lambda g, y, x: negative(g), folds=True, takes_sparse=True)
+    lambda g, y, x: negative(g), folds=True, takes_sparse=True, keeps_finite=True, on_numbers=True)
 _abs: UnaryFunction = unary_op(
     "abs", "Abs", "The absolute value, element by element.", "xp.abs({0})", "fiu",
-    lambda g, y, x: multiply(g, sign(x)), "x", "abs({0})")
+    lambda g, y, x: multiply(g, sign(x)), "x", "abs({0})", keeps_finite=True)
 sign: UnaryFunction = unary_op(
     "sign", "Sign", "-1, 0 or 1 by x's sign; x / |x| for complex numbers.", "xp.sign({0})", "fiuc",
-    lambda g, y, x: _filled_like(g, 0.0), takes_sparse=True)
+    lambda g, y, x: _filled_like(g, 0.0), takes_sparse=True, keeps_finite=True)
 square: UnaryFunction = unary_op(
     "square", "Square", "x * x, element by element.", "xp.square({0})", "fiuc",
     lambda g, y, x: _times(g, multiply(2.0, x)), "x", "{0} * {0}", takes_sparse=True)
@@ -230,58 +233,62 @@ sqrt: UnaryFunction = unary_op(
     lambda g, y, x: sqrt_grad(conj(y), g), "y", takes_sparse=True)
 rsqrt: UnaryFunction = unary_op(
     "rsqrt", "Rsqrt", "1 / sqrt(x), element by element.", "xp.reciprocal(xp.sqrt({0}))", "fc",
-    lambda g, y, x: rsqrt_grad(conj(y), g), "y")
+    lambda g, y, x: rsqrt_grad(conj(y), g), "y", work=per_element(1e-9))
 reciprocal: UnaryFunction = unary_op(
     "reciprocal", "Reciprocal", "1 / x, element by element.", "xp.reciprocal({0})", "fc",
     lambda g, y, x: reciprocal_grad(conj(y), g), "y")
 floor: UnaryFunction = unary_op(
-    "floor", "Floor", "The largest integer not above x.", "xp.floor({0})", "f")
+    "floor", "Floor", "The largest integer not above x.", "xp.floor({0})", "f", keeps_finite=True)
 ceil: UnaryFunction = unary_op(
-    "ceil", "Ceil", "The smallest integer not below x.", "xp.ceil({0})", "f")
+    "ceil", "Ceil", "The smallest integer not below x.", "xp.ceil({0})", "f", keeps_finite=True)
 rint: UnaryFunction = unary_op(
-    "rint", "Rint", "The nearest integer; halves to the even one.", "xp.rint({0})", "f")
+    "rint", "Rint", "The nearest integer; halves to the even one.", "xp.rint({0})", "f",
+    keeps_finite=True)
 
 # -- functions ------------------------------------------------------------------------------------
 
 exp: UnaryFunction = unary_op(
     "exp", "Exp", "e to the power of x.", "xp.exp({0})", "fc",
-    lambda g, y, x: _times(g, y), "y")
+    lambda g, y, x: _times(g, y), "y", work=per_element(1e-9))
 expm1: UnaryFunction = unary_op(
     "expm1", "Expm1", "exp(x) - 1, exact near 0.", "xp.expm1({0})", "fc",
-    lambda g, y, x: _times(g, exp(x)), "x")
+    lambda g, y, x: _times(g, exp(x)), "x", work=per_element(1e-9))
 log: UnaryFunction = unary_op(
     "log", "Log", "The natural logarithm.", "xp.log({0})", "fc",
-    lambda g, y, x: _times(g, reciprocal(x)), "x")
+    lambda g, y, x: _times(g, reciprocal(x)), "x", work=per_element(1e-9))
 log1p: UnaryFunction = unary_op(
     "log1p", "Log1p", "log(1 + x), exact near 0.", "xp.log1p({0})", "fc",
-    lambda g, y, x: _times(g, reciprocal(add(1.0, x))), "x")
+    lambda g, y, x: _times(g, reciprocal(add(1.0, x))), "x", work=per_element(1e-9))
 sin: UnaryFunction = unary_op(
     "sin", "Sin", "The sine.", "xp.sin({0})", "fc",
-    lambda g, y, x: _times(g, cos(x)), "x")
+    lambda g, y, x: _times(g, cos(x)), "x", work=per_element(5e-9), keeps_finite=True)
 cos: UnaryFunction = unary_op(
     "cos", "Cos", "The cosine.", "xp.cos({0})", "fc",
-    lambda g, y, x: negative(_times(g, sin(x))), "x")
+    lambda g, y, x: negative(_times(g, sin(x))), "x", work=per_element(5e-9), keeps_finite=True)
 tan: UnaryFunction = unary_op(
     "tan", "Tan", "The tangent.", "xp.tan({0})", "fc",
-    lambda g, y, x: _times(g, add(1.0, square(y))), "y")
+    lambda g, y, x: _times(g, add(1.0, square(y))), "y", work=per_element(5e-9))
 asin: UnaryFunction = unary_op(
     "asin", "Asin", "The inverse sine.", "xp.arcsin({0})", "fc",
-    lambda g, y, x: _times(g, reciprocal(sqrt(subtract(1.0, square(x))))), "x")
+    lambda g, y, x: _times(g, reciprocal(sqrt(subtract(1.0, square(x))))), "x",
+    work=per_element(5e-9))
 acos: UnaryFunction = unary_op(
     "acos", "Acos", "The inverse cosine.", "xp.arccos({0})", "fc",
-    lambda g, y, x: negative(_times(g, reciprocal(sqrt(subtract(1.0, square(x)))))), "x")
+    lambda g, y, x: negative(_times(g, reciprocal(sqrt(subtract(1.0, square(x)))))), "x",
+    work=per_element(5e-9))
 atan: UnaryFunction = unary_op(
     "atan", "Atan", "The inverse tangent.", "xp.arctan({0})", "fc",
-    lambda g, y, x: _times(g, reciprocal(add(1.0, square(x)))), "x")
+    lambda g, y, x: _times(g, reciprocal(add(1.0, square(x)))), "x", work=per_element(5e-9))
 sinh: UnaryFunction = unary_op(
     "sinh", "Sinh", "The hyperbolic sine.", "xp.sinh({0})", "fc",
-    lambda g, y, x: _times(g, cosh(x)), "x")
+    lambda g, y, x: _times(g, cosh(x)), "x", work=per_element(15e-9))
 cosh: UnaryFunction = unary_op(
     "cosh", "Cosh", "The hyperbolic cosine.", "xp.cosh({0})", "fc",
-    lambda g, y, x: _times(g, sinh(x)), "x")
+    lambda g, y, x: _times(g, sinh(x)), "x", work=per_element(15e-9))
 tanh: UnaryFunction = unary_op(
     "tanh", "Tanh", "The hyperbolic tangent.", "xp.tanh({0})", "fc",
-    lambda g, y, x: tanh_grad(conj(y), g), "y", takes_sparse=True)
+    lambda g, y, x: tanh_grad(conj(y), g), "y", takes_sparse=True,
+    work=per_element(1e-9), keeps_finite=True)
 asinh: UnaryFunction = unary_op(
     "asinh", "Asinh", "The inverse hyperbolic sine.", "xp.arcsinh({0})", "fc",
     lambda g, y, x: _over(g, cosh(y)), "y", takes_sparse=True)
@@ -293,11 +300,11 @@ atanh: UnaryFunction = unary_op(
     lambda g, y, x: _times(g, reciprocal(subtract(1.0, square(x)))), "x")
 sigmoid: UnaryFunction = unary_op(
     "sigmoid", "Sigmoid", "1 / (1 + exp(-x)).", "xp.reciprocal(xp.exp(-{0}) + 1)", "fc",
-    lambda g, y, x: sigmoid_grad(conj(y), g), "y")
+    lambda g, y, x: sigmoid_grad(conj(y), g), "y", work=per_element(1e-9), keeps_finite=True)
 softplus: UnaryFunction = unary_op(
     "softplus", "Softplus", "log(1 + exp(x)), without overflow.",
     "xp.log1p(xp.exp(-xp.abs({0}))) + xp.maximum({0}, 0)", "f",
-    lambda g, y, x: multiply(g, sigmoid(x)), "x", parameter="features")
+    lambda g, y, x: multiply(g, sigmoid(x)), "x", parameter="features", work=per_element(1e-9))
 tanh_grad: BinaryFunction = binary_op(
     "tanh_grad", "TanhGrad", "dy * (1 - y * y): tanh's gradient from its output y.",
     "{1} * (1 - {0} * {0})", "fc",
@@ -327,28 +334,33 @@ reciprocal_grad: BinaryFunction = binary_op(
 
 equal: BinaryFunction = binary_op(
     "equal", "Equal", "Whether x == y, element by element.", "xp.equal({0}, {1})", "fiucbs",
-    scalar="{0} == {1}", out=bool_)
+    scalar="{0} == {1}", out=bool_, may_run_early=True, on_numbers=True)
 not_equal: BinaryFunction = binary_op(
     "not_equal", "NotEqual", "Whether x != y, element by element.", "xp.not_equal({0}, {1})",
-    "fiucbs", scalar="{0} != {1}", out=bool_)
+    "fiucbs", scalar="{0} != {1}", out=bool_, may_run_early=True, on_numbers=True)
 less: BinaryFunction = binary_op(
-    "less", "Less", "Whether x < y, element by element.", "{0} < {1}", "fiu", out=bool_)
+    "less", "Less", "Whether x < y, element by element.", "{0} < {1}", "fiu", out=bool_,
+    may_run_early=True, on_numbers=True)
 less_equal: BinaryFunction = binary_op(
     "less_equal", "LessEqual", "Whether x <= y, element by element.", "{0} <= {1}", "fiu",
-    out=bool_)
+    out=bool_, may_run_early=True, on_numbers=True)
 greater: BinaryFunction = binary_op(
-    "greater", "Greater", "Whether x > y, element by element.", "{0} > {1}", "fiu", out=bool_)
+    "greater", "Greater", "Whether x > y, element by element.", "{0} > {1}", "fiu", out=bool_,
+    may_run_early=True, on_numbers=True)
 greater_equal: BinaryFunction = binary_op(
     "greater_equal", "GreaterEqual", "Whether x >= y, element by element.", "{0} >= {1}", "fiu",
-    out=bool_)
+    out=bool_, may_run_early=True, on_numbers=True)
 logical_and: BinaryFunction = binary_op(
-    "logical_and", "LogicalAnd", "x and y, element by element.", "{0} & {1}", "b")
+    "logical_and", "LogicalAnd", "x and y, element by element.", "{0} & {1}", "b",
+    may_run_early=True, on_numbers=True)
 logical_or: BinaryFunction = binary_op(
-    "logical_or", "LogicalOr", "x or y, element by element.", "{0} | {1}", "b")
+    "logical_or", "LogicalOr", "x or y, element by element.", "{0} | {1}", "b",
+    may_run_early=True, on_numbers=True)
 logical_xor: BinaryFunction = binary_op(
     "logical_xor", "LogicalXor", "Whether x and y differ, element by element.", "{0} ^ {1}", "b")
 logical_not: UnaryFunction = unary_op(
-    "logical_not", "LogicalNot", "Not x, element by element.", "~{0}", "b")
+    "logical_not", "LogicalNot", "Not x, element by element.", "~{0}", "b",
+    may_run_early=True, on_numbers=True)
 is_nan: UnaryFunction = unary_op(
     "is_nan", "IsNan", "Whether x is NaN.", "xp.isnan({0})", "f", out=bool_)
 is_inf: UnaryFunction = unary_op(

@@ -179,7 +179,7 @@ class _Extremum(Reduction, abstract=True, kinds="fiu", grad_reads=("y", "x")):
 
 
 @frozen
-class Max(_Extremum):
+class Max(_Extremum, keeps_finite=True):
     """The largest along axes, NaN if one is; of no elements the lowest number of the dtype."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -189,7 +189,7 @@ class Max(_Extremum):
 
 
 @frozen
-class Min(_Extremum):
+class Min(_Extremum, keeps_finite=True):
     """The smallest along axes, NaN if one is; of no elements the highest number of the dtype."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:

@@ -16,6 +16,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
+from flowscope.graph.work import per_element
 from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply
@@ -128,11 +129,11 @@ def _at_zero(x: Tensor, value: float, elsewhere: Callable[[Tensor], Tensor]) -> 
 erf: UnaryFunction = unary_op(
     "erf", "Erf", "The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x.",
     "", "f", lambda g, y, x: _times(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))),
-    "x", kernel=_erf, takes_sparse=True)
+    "x", kernel=_erf, takes_sparse=True, work=per_element(5e-9))
 erfc: UnaryFunction = unary_op(
     "erfc", "Erfc", "1 - erf(x), exact where erf(x) is close to 1.", "", "f",
     lambda g, y, x: _times(g, multiply(exp(negative(square(x))), -2 / math.sqrt(math.pi))), "x",
-    kernel=_scipy("erfc"))
+    kernel=_scipy("erfc"), work=per_element(15e-9))
 erfinv: UnaryFunction = unary_op(
     "erfinv", "Erfinv", "The inverse of erf.", "", "f",
     lambda g, y, x: _times(g, multiply(exp(square(y)), math.sqrt(math.pi) / 2)), "y",
@@ -143,10 +144,11 @@ ndtri: UnaryFunction = unary_op(
     kernel=_scipy("ndtri"), name="ndtri")
 lgamma: UnaryFunction = unary_op(
     "lgamma", "Lgamma", "The logarithm of the absolute value of the gamma function.", "", "f",
-    lambda g, y, x: _times(g, digamma(x)), "x", kernel=_lgamma)
+    lambda g, y, x: _times(g, digamma(x)), "x", kernel=_lgamma, work=per_element(15e-9))
 digamma: UnaryFunction = unary_op(
     "digamma", "Digamma", "The derivative of lgamma.", "", "f",
-    lambda g, y, x: _times(g, polygamma(builder.ones_like(x), x)), "x", kernel=_scipy("psi"))
+    lambda g, y, x: _times(g, polygamma(builder.ones_like(x), x)), "x", kernel=_scipy("psi"),
+    work=per_element(15e-9))
 polygamma: BinaryFunction = binary_op(
     "polygamma", "Polygamma", "The derivative of order a of digamma, at x.", "", "f",
     lambda g, y, n, x: (None, _times(g, polygamma(add(n, 1.0), x))), "ab", kernel=_polygamma,

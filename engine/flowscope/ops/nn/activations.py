@@ -11,6 +11,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible, text
+from flowscope.graph.work import per_element
 from flowscope.ops.array.joining import concat
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.casting import cast
@@ -57,6 +58,7 @@ _relu: UnaryFunction = unary_op(
     "fiu",
     lambda g, y, x: relu_grad(g, y),
     "y",
+    keeps_finite=True,
 )
 
 
@@ -68,6 +70,7 @@ _relu6: UnaryFunction = unary_op(
     "fiu",
     lambda g, y, x: relu6_grad(g, y),
     "y",
+    keeps_finite=True,
 )
 
 
@@ -79,6 +82,7 @@ _elu: UnaryFunction = unary_op(
     "f",
     lambda g, y, x: elu_grad(g, y),
     "y",
+    work=per_element(5e-9),
 )
 
 
@@ -101,6 +105,7 @@ relu_grad: BinaryFunction = binary_op(
     "fiu",
     lambda g, dx, dy, y: (relu_grad(g, y), None),
     "b",
+    keeps_finite=True,
 )
 
 
@@ -154,6 +159,7 @@ _selu: UnaryFunction = unary_op(
     lambda g, y, x: selu_grad(g, y),
     "y",
     kernel=_selu_kernel,
+    work=per_element(5e-9),
 )
 
 

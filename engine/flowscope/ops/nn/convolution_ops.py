@@ -12,6 +12,7 @@ from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import Dims, compatible, size_of, text
+from flowscope.graph.work import PRODUCT
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
@@ -199,7 +200,7 @@ class ConvolutionFilter(Convolving, abstract=True, grad_reads=("x", "dy"), host_
         )
 
 
-class Conv2D(Convolution):
+class Conv2D(Convolution, work=PRODUCT):
     """The convolution of images with filters: each output is a sum of products under a window.
 
     Channels may come in equal groups, each with filters of its own.
@@ -208,21 +209,21 @@ class Conv2D(Convolution):
     """
 
 
-class Conv2DBackpropInput(ConvolutionInput, forward=Conv2D):
+class Conv2DBackpropInput(ConvolutionInput, forward=Conv2D, work=PRODUCT):
     """The gradient of Conv2D for its input, which is also the transposed convolution.
 
     Shapes: sizes [4], k [rows, columns, c / groups, o], g [n, height', width', o] -> sizes
     """
 
 
-class Conv2DBackpropFilter(ConvolutionFilter, forward=Conv2D):
+class Conv2DBackpropFilter(ConvolutionFilter, forward=Conv2D, work=PRODUCT):
     """The gradient of Conv2D for its filter.
 
     Shapes: x [n, height, width, c], sizes [4], g [n, height', width', o] -> sizes
     """
 
 
-class Conv3D(Convolution):
+class Conv3D(Convolution, work=PRODUCT):
     """The convolution of volumes with filters.
 
     Shapes: x [n, depth, height, width, c], k [planes, rows, columns, c / groups, o]
@@ -230,14 +231,14 @@ class Conv3D(Convolution):
     """
 
 
-class Conv3DBackpropInput(ConvolutionInput, forward=Conv3D):
+class Conv3DBackpropInput(ConvolutionInput, forward=Conv3D, work=PRODUCT):
     """The gradient of Conv3D for its input, which is also the transposed convolution.
 
     Shapes: sizes [5], k [planes, rows, columns, c / groups, o], g [n, ..., o] -> sizes
     """
 
 
-class Conv3DBackpropFilter(ConvolutionFilter, forward=Conv3D):
+class Conv3DBackpropFilter(ConvolutionFilter, forward=Conv3D, work=PRODUCT):
     """The gradient of Conv3D for its filter.
 
     Shapes: x [n, ..., c], sizes [5], g [n, ..., o] -> sizes

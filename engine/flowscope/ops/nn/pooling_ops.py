@@ -186,14 +186,14 @@ class MeanPoolingGrad(Pooling, abstract=True, accumulates=True, host_inputs=(0,)
         return spread_sum(xp, g / counts(xp, axes, g.dtype), axes) if out is None else out
 
 
-class MaxPool(MaxPooling):
+class MaxPool(MaxPooling, keeps_finite=True):
     """The largest element under a moving window; NaN if one is.
 
     Shapes: [n, height, width, c] -> [n, height', width', c]
     """
 
 
-class MaxPoolGrad(MaxPoolingGrad):
+class MaxPoolGrad(MaxPoolingGrad, keeps_finite=True):
     """The gradient of MaxPool: it goes to the first of the largest elements.
 
     That of a NaN goes to some element of its window.

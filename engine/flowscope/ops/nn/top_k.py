@@ -11,6 +11,7 @@ from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import merge_dims
+from flowscope.graph.work import per_comparison
 from flowscope.ops.array.arrays import range as range_, size, zeros_like
 from flowscope.ops.array.gathering import scatter_nd
 from flowscope.ops.array.shaping import reshape, shape_of
@@ -76,7 +77,7 @@ def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) ->
 
 
 @frozen
-class TopK(Op, grad_reads=("y",)):
+class TopK(Op, grad_reads=("y",), work=per_comparison(3e-9)):
     """The k largest of each row, in falling order, and their positions; the first one at ties.
 
     NaN counts as largest.

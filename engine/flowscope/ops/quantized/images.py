@@ -13,6 +13,7 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.work import PRODUCT
 from flowscope.ops.array.joining import concat
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.kernels.windows import as_padding, as_steps
@@ -51,7 +52,7 @@ def _zero(x: Array, low: float, high: float) -> float:
     return float(np.clip(round(info.min - low * 255 / (high - low)), info.min, info.max))
 
 
-class QuantizedConv2D(Conv2D, is_differentiable=False, devices=("CPU",)):
+class QuantizedConv2D(Conv2D, is_differentiable=False, devices=("CPU",), work=PRODUCT):
     """The convolution of images and a filter of 8 bits, as qint32, and the range that it covers.
 
     Shapes: x [n, height, width, c], filter [h, w, c, k], four scalars -> [n, height', width', k],

@@ -15,6 +15,7 @@ from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.work import per_element
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_rank
@@ -46,7 +47,7 @@ class _Random(Op, abstract=True, is_random=True, is_differentiable=False, host_i
 
 
 @frozen
-class RandomUniform(_Random):
+class RandomUniform(_Random, work=per_element(8e-9), keeps_finite=True):
     """Uniform numbers in [0, 1).
 
     Shapes: shape [n] -> shape
@@ -79,7 +80,7 @@ class RandomUniformInt(_Random, host_inputs=(0, 1, 2)):
 
 
 @frozen
-class RandomNormal(_Random):
+class RandomNormal(_Random, work=per_element(8e-9)):
     """Normal numbers of mean 0 and standard deviation 1.
 
     Shapes: shape [n] -> shape
@@ -90,7 +91,7 @@ class RandomNormal(_Random):
 
 
 @frozen
-class TruncatedNormal(_Random):
+class TruncatedNormal(_Random, work=per_element(8e-9)):
     """Normal numbers, drawn again where they lie more than two standard deviations from the mean.
 
     Shapes: shape [n] -> shape

@@ -14,6 +14,7 @@ from flowscope.graph.op import FROM_0, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast, compatible, text
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.work import per_element
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector, unbroadcast
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_kind, check_rank, check_shape
@@ -59,7 +60,7 @@ class _Stateless(Op, abstract=True, is_differentiable=False, host_inputs=(0, 1))
 
 
 @frozen
-class StatelessUniform(_Stateless):
+class StatelessUniform(_Stateless, work=per_element(8e-9)):
     """Uniform numbers in [0, 1).
 
     Shapes: shape [n], seed [2] -> shape
@@ -89,7 +90,7 @@ class StatelessUniformInt(_Stateless, host_inputs=FROM_0):
 
 
 @frozen
-class StatelessNormal(_Stateless):
+class StatelessNormal(_Stateless, work=per_element(8e-9)):
     """Normal numbers of mean 0 and standard deviation 1.
 
     Shapes: shape [n], seed [2] -> shape
@@ -103,7 +104,7 @@ class StatelessNormal(_Stateless):
 
 
 @frozen
-class StatelessTruncatedNormal(_Stateless):
+class StatelessTruncatedNormal(_Stateless, work=per_element(8e-9)):
     """Normal numbers, drawn again where they lie more than two standard deviations from the mean.
 
     Shapes: shape [n], seed [2] -> shape

@@ -9,6 +9,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import compatible
+from flowscope.graph.work import per_comparison
 from flowscope.ops.array.arrays import range as range_
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.selection import where_v2
@@ -30,7 +31,7 @@ def _check_rank(x: Spec, rank: int) -> None:
 
 
 @frozen
-class FFT(Op):
+class FFT(Op, work=per_comparison(0.6e-9)):
     """The transform of complex numbers over the last `rank` axes; `inverse` divides by their size.
 
     Shapes: [..., n0, ...] -> [..., n0, ...]
@@ -60,7 +61,7 @@ class FFT(Op):
 
 
 @frozen
-class RFFT(Op, grad_reads=("length",), host_inputs=(1,)):
+class RFFT(Op, grad_reads=("length",), host_inputs=(1,), work=per_comparison(0.6e-9)):
     """The first half of the transform of real numbers over the last `rank` axes, cut or padded.
 
     Shapes: x [..., n0, ...], length [rank] -> [..., length[0], ..., length[-1] // 2 + 1]
@@ -92,7 +93,7 @@ class RFFT(Op, grad_reads=("length",), host_inputs=(1,)):
 
 
 @frozen
-class IRFFT(Op, grad_reads=("length",), host_inputs=(1,)):
+class IRFFT(Op, grad_reads=("length",), host_inputs=(1,), work=per_comparison(0.6e-9)):
     """The real numbers whose transform's first half the input is, over the last `rank` axes.
 
     Shapes: x [..., n0, ...], length [rank] -> [..., length[0], ...]

@@ -14,6 +14,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import broadcast
+from flowscope.graph.work import per_element
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind
@@ -145,7 +146,7 @@ class UnicodeTranscode(StringOp):
 
 
 @frozen
-class StringJoin(StringOp):
+class StringJoin(StringOp, work=per_element(10e-9)):
     """Strings one behind the other, with a separator; scalars are broadcast."""
 
     separator: str = ""

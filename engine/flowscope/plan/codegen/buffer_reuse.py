@@ -13,13 +13,12 @@ array that is row-major is in C order.
 
 from __future__ import annotations
 
-import ast
-import functools
 from collections.abc import Collection
 
 import numpy as np
 
 from flowscope.graph.constant import Const
+from flowscope.graph.expression import Expression, into_buffer, parsed
 from flowscope.graph.lazy import frozen
 from flowscope.ops.array.arrays import Fill, ZerosLike
 from flowscope.ops.core.flow import Placeholder
@@ -32,16 +31,8 @@ from flowscope.plan.structured import LoopNode
 
 #: Up to about this size a new buffer costs nothing (measured: from 16 KB on it doubles the time).
 SMALL_BYTES = 1 << 13
-
-_OPERATORS = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-}
+#: A variable takes over an array that nobody else holds.
+_ADOPT = parsed("{0}.adopt({1})")
 
 
 @frozen
@@ -49,12 +40,12 @@ class Reuse:
     """How one node uses the buffer of a dying input.
 
     Attributes:
-        template: The node's expression with {out} for the output.
+        expression: The node's expression, written into a buffer.
         index: Which input's buffer takes the output.
         same: Inputs whose shapes must equal its own for that, to be tested when it runs.
     """
 
-    template: str
+    expression: Expression
     index: int
     same: tuple[int, ...] = ()
 
@@ -203,7 +194,7 @@ def _may_reuse(node: Node) -> bool:
     op = node.op
     if isinstance(op, AssignVariableOp):
         return device_type(node) == "CPU"
-    if op.memory_order != "K" or op.template is None or len(node.outputs) != 1:
+    if op.memory_order != "K" or op.expression is None or len(node.outputs) != 1:
         return False
     out = node.outputs[0].spec
     if out.shape == () or out.dtype.kind not in "fiucb":
@@ -216,16 +207,16 @@ def _plan(node: Node, at: int, buffers: _Buffers) -> Reuse | None:
         return None
     op, out = node.op, node.outputs[0].spec if node.outputs else None
     if isinstance(op, AssignVariableOp):
-        return Reuse("{0}.adopt({1})", 1) if buffers.is_free(node.inputs[1], at) else None
-    assert op.template is not None and out is not None
-    template = out_template(op.template)
-    if template is None:
+        return Reuse(_ADOPT, 1) if buffers.is_free(node.inputs[1], at) else None
+    assert op.expression is not None and out is not None
+    expression = into_buffer(op.expression)
+    if expression is None:
         return None
     for j, v in enumerate(node.inputs):
         if v.spec.dtype is out.dtype and buffers.is_free(v, at):
             same = _must_equal(node, j, buffers)
             if same is not None:
-                return Reuse(template, j, same)
+                return Reuse(expression, j, same)
     return None
 
 
@@ -265,27 +256,3 @@ def out_expression(how: Reuse, arguments: tuple[str, ...]) -> str:
         tests = " == ".join(f"{arguments[j]}.shape" for j in (how.index, *how.same))
         out = f"{out} if {tests} else None"
     return out
-
-
-@functools.cache
-def out_template(template: str) -> str | None:
-    """Returns `template` with {out} as the output of its outermost ufunc, None without."""
-    names = {f"{{{i}}}": f"_{i}_" for i in range(3)}
-    text = template
-    for brace, name in names.items():
-        text = text.replace(brace, name)
-    top = ast.parse(text, mode="eval").body
-    if isinstance(top, ast.BinOp) and type(top.op) in _OPERATORS:
-        function, arguments = _OPERATORS[type(top.op)], [top.left, top.right]
-    elif isinstance(top, ast.UnaryOp) and isinstance(top.op, ast.USub):
-        function, arguments = "negative", [top.operand]
-    elif isinstance(top, ast.Call) and isinstance(top.func, ast.Attribute) and not top.keywords:
-        function, arguments = top.func.attr, top.args
-    else:
-        return None
-    if not isinstance(getattr(np, function, None), np.ufunc):
-        return None
-    written = ", ".join([*map(ast.unparse, arguments), "out={out}"])
-    for brace, name in names.items():
-        written = written.replace(name, brace)
-    return f"xp.{function}({written})"

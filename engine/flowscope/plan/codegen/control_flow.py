@@ -273,8 +273,8 @@ class _LoopWriter:
         return made.inputs if made is not None else ()
 
     def _inline_test(self) -> str | None:
-        """Returns the condition as one expression, if it is one; its parameters are placed then."""
-        from flowscope.plan.kernels import inlined_template
+        """The condition as one expression, if it is one; its parameters are placed then."""
+        from flowscope.plan.kernels import inlined_expression
 
         writer, cond = self.writer, self.cond
         if cond is None or writer.probe.adds_to(cond):
@@ -283,10 +283,10 @@ class _LoopWriter:
         if len(made) != 1 or cond.fetches[0].node is not made[0] or made[0].blocks:
             return None
         node = made[0]
-        template = inlined_template(node)
+        expression = inlined_expression(node)
         is_raw = cond.fetches[0] in writer.unboxed.values
         if not is_raw and (
-            template is None or node.op.is_random or writer.modules.must_switch(node)
+            expression is None or node.op.is_random or writer.modules.must_switch(node)
         ):
             return None
         writer.place.assign(cond.feeds, self.places)
@@ -300,8 +300,7 @@ class _LoopWriter:
         writer.nodes(inner)  # constants: they write no lines
         if is_raw:
             return writer.unboxed_expression(node)
-        assert template is not None
-        return writer.named(template, node).format(*[writer.boxed(v) for v in node.inputs])
+        return writer.inlined(node, [writer.boxed(v) for v in node.inputs])
 
     def _test(self, cond: Program) -> None:
         writer = self.writer

@@ -14,12 +14,13 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowscope.graph.constant import Const
+from flowscope.graph.expression import number_text, python_text
 from flowscope.graph.op import is_special
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.breakpoints import Stand
@@ -47,15 +48,15 @@ from flowscope.plan.codegen.safepoints import (
 )
 from flowscope.plan.codegen.sections import MakeTasks, Sections
 from flowscope.plan.codegen.unboxed import (
-    TEMPLATES,
     literal,
+    number_form,
     overflow_check,
     unboxed_values,
 )
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
 from flowscope.plan.costs import Costs
 from flowscope.plan.crossings import is_crossing
-from flowscope.plan.kernels import counter, device_type, inlined_template, own
+from flowscope.plan.kernels import counter, device_type, inlined_expression, own
 from flowscope.plan.locations import Part
 from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region
@@ -467,7 +468,7 @@ class Writer:
 
     def unboxed_expression(self, node: Node) -> str:
         """Returns the expression of a node that computes an unboxed value."""
-        return TEMPLATES[node.op.type].format(*[self.as_unboxed(v) for v in node.inputs])
+        return number_text(number_form(node), [self.as_unboxed(v) for v in node.inputs])
 
     def as_unboxed(self, value: Value) -> str:
         """Returns an expression of a value as a Python number."""
@@ -498,15 +499,14 @@ class Writer:
     def _plain(self, node: Node, scope: BlockScope, arguments: tuple[str, ...]) -> str | None:
         if node in scope.reuse:
             how = scope.reuse[node]
-            return self.named(how.template, node).format(
-                *arguments, out=out_expression(how, arguments)
-            )
-        template = inlined_template(node)
-        return None if template is None else self.named(template, node).format(*arguments)
+            out = out_expression(how, arguments)
+            return python_text(how.expression, arguments, self.module(node), out)
+        return self.inlined(node, arguments)
 
-    def named(self, template: str, node: Node) -> str:
-        """Returns a node's template with the name that its array module has in the code."""
-        return template.replace("xp.", f"{self.module(node)}.") if "xp." in template else template
+    def inlined(self, node: Node, arguments: Sequence[str]) -> str | None:
+        """The text of a node's expression; None where its kernel is called."""
+        found = inlined_expression(node)
+        return None if found is None else python_text(found, arguments, self.module(node))
 
     def _shared(
         self, number: int, node: Node, scope: BlockScope, arguments: tuple[str, ...], plain: str

@@ -20,6 +20,7 @@ import numpy as np
 
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
+from flowscope.graph.expression import FIRST, Expression
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.kernels import device_type, is_assignment
@@ -28,28 +29,6 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
 _NUMBERS: tuple[DType, ...] = (int32, int64, float64)
-#: Expressions by op type, the same for all numbers.
-TEMPLATES = {
-    "Add": "{0} + {1}",
-    "Sub": "{0} - {1}",
-    "Mul": "{0} * {1}",
-    "Neg": "-{0}",
-    "Less": "{0} < {1}",
-    "LessEqual": "{0} <= {1}",
-    "Greater": "{0} > {1}",
-    "GreaterEqual": "{0} >= {1}",
-    "Equal": "{0} == {1}",
-    "NotEqual": "{0} != {1}",
-    "Maximum": "({0} if {0} >= {1} or {0} != {0} else {1})",
-    "Minimum": "({0} if {0} <= {1} or {0} != {0} else {1})",
-    "LogicalAnd": "({0} and {1})",
-    "LogicalOr": "({0} or {1})",
-    "LogicalNot": "(not {0})",
-    "Transfer": "{0}",
-}
-#: What can leave the range of an integer.
-_GROWING = frozenset(["Add", "Sub", "Mul", "Neg"])
-_LOGIC = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
 
 
 @mutable
@@ -225,17 +204,24 @@ def _is_number(value: Value) -> bool:
 
 
 def is_unboxable(node: Node) -> bool:
-    """Whether a node computes a number or bool from such ones, by an expression of `TEMPLATES`."""
-    if node.op.type not in TEMPLATES or node.control or device_type(node) != "CPU":
+    """Whether a node computes a number or bool from such ones, by an expression."""
+    op = node.op
+    if not (op.on_numbers or isinstance(op, Transfer)) or node.control:
+        return False
+    if device_type(node) != "CPU":
         return False
     specs = [v.spec for v in node.inputs]
     if not all(s.shape == () for s in specs):
         return False
-    if isinstance(node.op, Transfer) and not is_assignment(node):
+    if isinstance(op, Transfer) and not is_assignment(node):
         return False
-    if node.op.type in _LOGIC:
-        return True
-    return specs[0].dtype in _NUMBERS
+    return number_form(node).is_logical or specs[0].dtype in _NUMBERS
+
+
+def number_form(node: Node) -> Expression:
+    """The expression by which a node that `is_unboxable` computes a number or bool."""
+    found = node.op.scalar_expression or node.op.expression or FIRST
+    return FIRST if isinstance(node.op, Transfer) else found
 
 
 def is_constant(value: Value) -> bool:
@@ -261,7 +247,7 @@ def is_number(value: Value, number: int) -> bool:
 def overflow_check(node: Node, name: str, unboxed: Unboxed) -> str | None:
     """Returns a statement that wraps an integer which has left its range; None without need."""
     dtype = node.outputs[0].spec.dtype
-    if node.op.type not in _GROWING or dtype is float64 or node in unboxed.bounded:
+    if not number_form(node).may_overflow or dtype is float64 or node in unboxed.bounded:
         return None
     bits = dtype.size * 8
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -274,12 +260,12 @@ def overflow_check(node: Node, name: str, unboxed: Unboxed) -> str | None:
 
 
 __all__ = [
-    "TEMPLATES",
     "Unboxed",
     "is_constant",
     "is_number",
     "is_unboxable",
     "literal",
+    "number_form",
     "overflow_check",
     "unboxed_values",
 ]

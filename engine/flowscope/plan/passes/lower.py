@@ -49,26 +49,6 @@ from flowscope.plan.lowering import (
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, CondOp, LoopNode
 
-#: A loop's condition of these ops alone can be computed though the count says that the loop ends.
-_HARMLESS = frozenset(
-    [
-        "Const",
-        "Identity",
-        "Less",
-        "LessEqual",
-        "Greater",
-        "GreaterEqual",
-        "Equal",
-        "NotEqual",
-        "LogicalAnd",
-        "LogicalOr",
-        "LogicalNot",
-        "Add",
-        "Sub",
-        "Mul",
-    ]
-)
-
 
 @dataclass(frozen=True, eq=False)
 class LoweredLoop:
@@ -350,7 +330,7 @@ class _Lowering:
             if test is None:
                 self._block(frame, cond)
                 test = frame.get(cond.fetches[0])
-            elif all(_is_harmless(n) for n in cond.nodes):
+            elif all(_may_run_early(n) for n in cond.nodes):
                 self._block(frame, cond)
                 pair = (test, frame.get(cond.fetches[0]))
                 test = frame.make(
@@ -467,9 +447,11 @@ def _awaited(program: Program) -> set[Node]:
     return {c for n in nodes for c in n.control if c.blocks}
 
 
-def _is_harmless(node: Node) -> bool:
-    is_known = node.op.type in _HARMLESS and not node.blocks
-    return is_known and all(v.spec.shape == () for v in (*node.inputs, *node.outputs))
+def _may_run_early(node: Node) -> bool:
+    """Whether a node of a loop's condition can be computed though the count says that it ends."""
+    if node.blocks or not node.op.may_run_early:
+        return False
+    return all(v.spec.shape == () for v in (*node.inputs, *node.outputs))
 
 
 __all__ = ["Lowered", "LoweredLoop", "lower"]

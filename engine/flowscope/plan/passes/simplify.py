@@ -26,6 +26,7 @@ import numpy as np
 from flowscope.control.primitives import Primitive
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.dtypes import resource, string, variant
+from flowscope.graph.expression import FIRST
 from flowscope.graph.op import Spec, has_kernel, kernel_of
 from flowscope.ops.core.flow import Placeholder
 from flowscope.plan.origins import OperationRef
@@ -162,7 +163,7 @@ class _Simplifier:
         if len(node.outputs) != 1 or control or node in self._program.targets:
             return False
         output = node.outputs[0]
-        if not (self._trusts or node.op.template == "{0}"):
+        if not (self._trusts or node.op.expression == FIRST):
             return False
         index = node.op.forwards(tuple([v.spec for v in inputs]), output.spec)
         if index is None:

@@ -54,12 +54,8 @@ def make_groups_whole(
         return program
     if sum(n.writes_state and not n.blocks for n in walked) < 2:
         return program
-    trusts = program.has_true_specs and not any(n.op.type in _UNTOLD for n in walked)
+    trusts = program.has_true_specs and not any(n.op.has_declared_shapes for n in walked)
     return _Updates(by_tokens, is_apart, has_waits, trusts).block(program, False)
-
-
-#: Ops whose results may have another shape than was said.
-_UNTOLD = frozenset(("HostFunc", "PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
 class _Updates:
@@ -166,7 +162,7 @@ def _is_safe(node: Node) -> bool:
         return True
     is_number = all(v.spec.shape == () for v in (*node.inputs, *node.outputs))
     is_float = all(v.spec.dtype.kind == "f" for v in (*node.inputs, *node.outputs))
-    return node.op.is_pure and node.op.template is not None and is_number and is_float
+    return node.op.is_pure and node.op.expression is not None and is_number and is_float
 
 
 def _wait(group: UpdateGroup, nodes: Sequence[Node], edits: Edits) -> None:
