@@ -19,7 +19,7 @@ from flowscope.cluster.transport.messages import packed
 
 STEPS = 40
 #: Calls of functions of Python, by worker, besides, and at a worker.
-CLIENT_CALLS, STEP_CALLS, WORKER_CALLS = 37, 54, 70
+CLIENT_CALLS, STEP_CALLS, WORKER_CALLS = 36, 50, 63
 
 
 class _Counting:

@@ -114,7 +114,8 @@ class HostedStep:
         self.whole = step
         steps_of_threads[me] = step
         try:
-            self.keep_turns(self.keeps_turns)
+            if self.keeps_turns:
+                self.keep_turns(True)
             if plan.uses_blas:
                 one_thread.enter()
                 step.pool = self._host.engine.pool

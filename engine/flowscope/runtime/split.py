@@ -294,13 +294,15 @@ class SplitStep:
     def finish(self) -> dict[int, Any]:
         """Waits for all threads; returns the fetched values, or raises what one has raised."""
         try:
-            while not self._has_ended() and not self.is_ending:
+            while self._left and self._cause is None:
                 self._over.wait(lambda: self._has_ended() or self.is_ending, self.gate, None)
         except BaseException as e:
             self.failed(e)
-        self._over.wait_on(self._has_ended)
+        if self._left:
+            self._over.wait_on(self._has_ended)
         self.runs.clear()
-        self._raise_cause()
+        if self._cause is not None:
+            self._raise_cause()
         return self.fetched
 
     def close(self) -> None:

@@ -155,9 +155,10 @@ class Macs:
         data = sock.recv(_READ_BYTES, flags)
         count = len(data)
         if not self._rest and count >= _HEAD_BYTES and count == _HEAD_BYTES + _size(data)[0]:
-            self._open = payload = data[_HEAD_BYTES:]  # most small messages come alone
-            self._check(data[_SIZE.size : _HEAD_BYTES], payload)
-            self.has_more = True
+            payload = data[_HEAD_BYTES:]  # most small messages come alone
+            if not hmac.compare_digest(data[_SIZE.size : _HEAD_BYTES], self._taking.next(payload)):
+                raise _changed()
+            self._open, self.has_more = payload, True
         elif count:
             self._split(self._rest + data if self._rest else data)
         return count
@@ -255,10 +256,14 @@ class Macs:
 
     def _check(self, tag: Data, payload: Data) -> None:
         if not hmac.compare_digest(tag, self._taking.next(payload)):
-            raise DataLossError(
-                "the bytes that came are not those that were sent: somebody on the network has "
-                "changed, repeated or left out some (the message authentication code is wrong)"
-            )
+            raise _changed()
+
+
+def _changed() -> DataLossError:
+    return DataLossError(
+        "the bytes that came are not those that were sent: somebody on the network has changed, "
+        "repeated or left out some (the message authentication code is wrong)"
+    )
 
 
 __all__ = ["RECORD_BYTES", "Macs", "Seal"]

@@ -51,15 +51,14 @@ def serve(connection: Connection, peer: str, on_run: OnRun) -> None:
         return
     while True:
         try:
+            read_some(connection, reader)
             message = reader.next()
-            if message is None:
-                read_some(connection, reader)
-                continue
         except (OSError, OpError) as e:
             connection.fail(e)
             return
-        connection.write(*_answer(peer, message, on_run))
-        del message  # its values are the step's
+        if message is not None:  # the next one comes when this one is answered
+            connection.write(*_answer(peer, message, on_run))
+            message = None  # its values are the step's
 
 
 def _answer(peer: str, message: Message, on_run: OnRun) -> list[Any]:
