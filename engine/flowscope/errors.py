@@ -106,6 +106,10 @@ class OpError(Exception):
         made = _rebuild(type(self), self.message, {**facts, **known})
         return _typing.cast(Self, made.with_traceback(self.__traceback__))
 
+    def reworded(self, message: str) -> OpError:
+        """Returns an error of the same class with another message, and no other facts."""
+        return _rebuild(type(self), message, {})
+
     def as_public(self) -> OpError:
         """Returns itself; of a class that only flowscope uses, the same of a public class."""
         cls = type(self)
@@ -137,6 +141,8 @@ class OpError(Exception):
     def __str__(self) -> str:
         lines = [f"{self.op_type}: {self.message}" if self.op_type else self.message]
         lines += [f"  {line}" for line in self.inputs]
+        if self.op_name is None and self.device:
+            lines.append(f"on {self.device}")
         if self.op_name is not None:
             on = f", on {self.device}" if self.device else ""
             lines += _placed(f'node "{self.op_name}"{on}', self.origin, self.source)
@@ -165,6 +171,14 @@ def _rebuild(cls: type[OpError], message: str, facts: dict[str, Any]) -> OpError
         if public_class(cls) is cls:
             raise
         return public_class(cls)(f"{cls.__name__}: {message}", **facts)
+
+
+def said(error: BaseException) -> str:
+    """Returns the text of an exception, also of one that cannot say it."""
+    try:
+        return str(error)
+    except Exception as e:  # a class of the user's
+        return f"(its text cannot be told: {type(e).__name__})"
 
 
 def public_class(cls: type[OpError]) -> type[OpError]:
@@ -206,6 +220,10 @@ class StaleError(GraphError):
     """What was used follows from operations that a re-run of a notebook cell has changed."""
 
 
+class UnsupportedGradientError(InvalidArgumentError, LookupError):
+    """A gradient was asked for through an op that has none."""
+
+
 class DeadlineExceededError(OpError):
     """A step or a wait took longer than it was given."""
 
@@ -228,6 +246,12 @@ class AlreadyExistsError(OpError):
     """A named thing exists already."""
 
     code = 6
+
+
+class RegistrationError(AlreadyExistsError, KeyError):
+    """A second gradient was registered under one name."""
+
+    __str__ = AlreadyExistsError.__str__
 
 
 class PermissionDeniedError(OpError):

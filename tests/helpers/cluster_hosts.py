@@ -15,6 +15,7 @@ from process_channels import led_to
 
 import flowscope as fs
 from flowscope.cluster.hosted import HostedSteps
+from flowscope.cluster.losses import Losses
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.reports import clock_report, status_report
 from flowscope.cluster.session import CLIENT_TASK, ClusterSession
@@ -95,6 +96,7 @@ class Cluster:
         self.endpoint = Endpoint(f"client:{self.uid:x}", 1, SECRET)
         self.outcomes = Outcomes(self.endpoint, self.uid)
         self.state_book = StateBook()
+        self.losses = Losses()
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = self.lost
         if dial is not None:

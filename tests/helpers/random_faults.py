@@ -186,8 +186,10 @@ class Faults:
             if timer is not None:
                 timer.start()  # an interrupt may come before the step
             self.session.run(self.model.total, feeds, options=options)
-        except RAISED[kind]:
+        except RAISED[kind] as e:
             ended = time.monotonic()
+            if type(e).__module__ not in ("builtins", "flowscope.errors"):
+                raise AssertionError(f"{kind}: {type(e)} is none of flowscope.errors") from e
         else:
             raise AssertionError(f"{kind}: the step came to an end by itself")
         if timer is not None:

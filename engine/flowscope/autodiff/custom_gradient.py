@@ -18,12 +18,12 @@ from flowscope.autodiff.registry import is_differentiable
 from flowscope.autodiff.sweep import ancestors
 from flowscope.cells.user_functions import Held
 from flowscope.control.blocks import Parameter
-from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.errors import DTypeError, InvalidArgumentError, UnsupportedGradientError
 from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.graph import Graph
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.order import in_order
 from flowscope.graph.shapes import Dims

@@ -31,12 +31,11 @@ from flowscope.control.primitives import (
     Switch,
 )
 from flowscope.control.while_loop import while_loop
-from flowscope.errors import InvalidArgumentError
+from flowscope.errors import InvalidArgumentError, UnsupportedGradientError
 from flowscope.graph.block import Block
 from flowscope.graph.dtypes import int32
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import mutable
-from flowscope.graph.op import UnsupportedGradientError
 from flowscope.graph.operation import Operation, Tensor, is_back_edge, where
 from flowscope.ops.core.casting import cast
 

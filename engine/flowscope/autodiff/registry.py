@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from flowscope.cells import Run, notebook
 from flowscope.cells.lookup import run_of
 from flowscope.cells.user_functions import Held, held_by
-from flowscope.errors import AlreadyExistsError, DTypeError
+from flowscope.errors import DTypeError, RegistrationError, UnsupportedGradientError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.op import Op, UnsupportedGradientError, find_op_class, is_arriving
+from flowscope.graph.op import Op, find_op_class, is_arriving
 from flowscope.graph.operation import Operation
 
 #: `(op, *cotangents of its outputs)` -> a cotangent (or None) per input, or the only one.
@@ -74,12 +74,6 @@ _UNREGISTERED = frozenset(
 )
 #: Of names that cells have registered: the run of the cell, and the function with what it does.
 _by_cells: dict[str, tuple[weakref.ref[Run], Held]] = {}
-
-
-class RegistrationError(AlreadyExistsError, KeyError):
-    """A second gradient was registered under one name."""
-
-    __str__ = AlreadyExistsError.__str__
 
 
 class RegisterGradient:

@@ -17,11 +17,11 @@ from flowscope.autodiff.aggregation import Cotangent, summed, sums_early
 from flowscope.autodiff.raw_loops import lifted
 from flowscope.autodiff.registry import function_of, is_differentiable, is_unregistered
 from flowscope.control.trampoline import Work
-from flowscope.errors import InvalidArgumentError, OpError
+from flowscope.errors import InvalidArgumentError, OpError, UnsupportedGradientError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import resource
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
-from flowscope.graph.op import Spec, UnsupportedGradientError
+from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, forward_facts, where
 from flowscope.graph.order import in_order
 from flowscope.graph.shapes import as_dims, compatible, text

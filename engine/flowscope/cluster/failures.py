@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 from flowscope import errors
 from flowscope.cluster.plans import at_user_of
 from flowscope.cluster.sent_objects import LackError
-from flowscope.errors import OpError, UnknownError, public_class
+from flowscope.errors import OpError, UnknownError, public_class, said
 from flowscope.plan.invocation import InvocationError
 from flowscope.plan.origins import named
 from flowscope.plan.program import Node
 from flowscope.runtime.failures import located
+from flowscope.runtime.interrupt import HandlerError
+from flowscope.runtime.rendezvous import EndedWait
 from flowscope.runtime.split import DerivedError
 
 #: So many causes of causes are told.
@@ -59,6 +61,8 @@ def told(error: BaseException, task: str, feeds: Sequence[str] = ()) -> OpError:
         feeds: The names of the step's feeds.
     """
     cause: BaseException | None
+    if isinstance(error, HandlerError | EndedWait):  # they carry what has ended the step
+        error = error.error
     if isinstance(error, InvocationError):
         found, cause = located(error, feeds)
     elif isinstance(error, OpError):
@@ -67,7 +71,8 @@ def told(error: BaseException, task: str, feeds: Sequence[str] = ()) -> OpError:
         found, cause = UnknownError(f"{type(error).__name__}: {said(error)}"), error
     lacked = _module_not_found(cause)
     if lacked is not None and not isinstance(found, LackError):
-        found = type(found)(f"{found.message}\n  {_install(lacked)}", **found.facts())
+        words = f"{found.message}\n  {_install(lacked)}"
+        found = public_class(type(found))(words, **found.facts())
     if not found.device and not isinstance(error, DerivedError):
         found = found.located(device=task)
     found = found.as_public()
@@ -123,14 +128,6 @@ def loads(data: bytes, nodes: Iterable[Node]) -> OpError:
         error.add_note(note)
     error.__cause__ = None if cause is None else _of_data(_Told(*cause))
     return error
-
-
-def said(error: BaseException) -> str:
-    """Returns the text of an exception, also of one that cannot say it."""
-    try:
-        return str(error)
-    except Exception as e:  # a class of the user's
-        return f"(its text cannot be told: {type(e).__name__})"
 
 
 def _as_data(error: BaseException, depth: int = 0) -> tuple[Any, ...]:
@@ -198,7 +195,8 @@ def _with_members(
     if isinstance(error, BaseExceptionGroup):
         with suppress(Exception):  # `derive` is the user's
             return error.derive(members)
-    return BaseExceptionGroup(f"{told.name}: {told.text}", members)
+    is_plain = told.name in ("BaseExceptionGroup", "ExceptionGroup")
+    return BaseExceptionGroup(told.text if is_plain else f"{told.name}: {told.text}", members)
 
 
 def _module_not_found(error: BaseException | None) -> str | None:
@@ -219,4 +217,4 @@ def _install(module: str) -> str:
     )
 
 
-__all__ = ["answer", "dumps", "loads", "of_answer", "said", "told"]
+__all__ = ["answer", "dumps", "loads", "of_answer", "told"]

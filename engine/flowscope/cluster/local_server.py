@@ -88,6 +88,7 @@ def _hosted(
         host=socket.gethostname(),
         memory_limit=0,
         versions=versions(),
+        oom_kills=None,
     )
     return host, task
 

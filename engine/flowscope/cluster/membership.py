@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.cluster.health import Heartbeat
 from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
+from flowscope.cluster.losses import Losses, removed_why
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
@@ -85,6 +86,7 @@ class Cluster:
         dask: The connection with Dask.
         transport: What was asked for to carry the bytes of steps.
         watch: Asks all processes how they are.
+        losses: Why tasks were lost.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class Cluster:
             self.endpoint.dial = attached.dial
         self._heartbeat = Heartbeat(self)
         self._rounding = Rounding()
+        self.losses = Losses()
         self.watch = ClusterWatch(self)
         try:
             self._join_all([Task.heard(host) for host in attached.hosts])
@@ -233,7 +236,10 @@ class Cluster:
             DeadlineExceededError: if it does not come in time.
             UnavailableError: if the task is lost.
         """
-        return self.endpoint.call(self.task(task).name, message, timeout_s)
+        try:
+            return self.endpoint.call(self.task(task).name, message, timeout_s)
+        except OpError as e:
+            raise e.as_public() from e.__cause__
 
     def log(self, event: dict[str, Any]) -> None:
         """Writes an event to the log of Dask's scheduler; does not wait for it."""
@@ -272,8 +278,11 @@ class Cluster:
         message = {"kind": "container.reset", "names": None if names is None else list(names)}
         asked = [self.endpoint.ask(self.task(task.name).name, message) for task in self.tasks]
         until = time.monotonic() + CALL_S
-        for question in asked:
-            question.result(until)
+        try:
+            for question in asked:
+                question.result(until)
+        except OpError as e:
+            raise e.as_public() from e.__cause__
 
     def wait_for(self, devices: Iterable[str], timeout_s: float) -> None:
         """Waits until the tasks are well that some devices belong to: those that were lost or hang,
@@ -381,7 +390,12 @@ class Cluster:
             known = self._known.get(event["task"])
             if known is not None and known.incarnation == event["incarnation"]:
                 del self._known[known.name]
-                reason = "Dask's scheduler has lost or removed its worker"
+                is_here = known.host == socket.gethostname()
+                why = removed_why(event, known.oom_kills if is_here else None)
+                if why and known.name in self._reasons and known.name not in self._tasks:
+                    self._reasons[known.name] = why  # its connections were lost before
+                self.losses.tell(known.name, known.incarnation, why)
+                reason = why or "Dask's scheduler has lost or removed its worker"
                 self.lose(known.name, known.incarnation, reason)  # the reason, before its end
                 self.endpoint.disconnect(known.name, known.incarnation)
 

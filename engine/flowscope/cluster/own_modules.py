@@ -134,7 +134,10 @@ def _spec(name: str) -> ModuleSpec | None:
     above = _spec(parent)
     if above is None or above.submodule_search_locations is None:
         return None
-    return PathFinder.find_spec(name, above.submodule_search_locations)
+    try:
+        return PathFinder.find_spec(name, above.submodule_search_locations)
+    except KeyError:  # a folder without `__init__.py` in another one, which is not imported
+        return None
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSet, Sequence
 from typing import Any, Protocol
 
+from flowscope.cluster.losses import Losses
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.transport.endpoint import Address, Endpoint
@@ -76,6 +77,7 @@ class ClusterOwner(Protocol):
     state_book: StateBook
     uid: int
     handlers: dict[str, Handler]
+    losses: Losses
     #: The numbers of its sessions, and of the steps of all of them.
     session_numbers: Iterator[int]
     step_numbers: Iterator[int]

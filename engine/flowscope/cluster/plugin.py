@@ -23,6 +23,7 @@ from flowscope.cluster.client_watch import CLIENT_SILENCE_S
 from flowscope.cluster.dask_comm import STREAM, DaskStreams
 from flowscope.cluster.dask_losses import is_loss
 from flowscope.cluster.host import Host
+from flowscope.cluster.losses import killed_for_memory
 from flowscope.cluster.registry import HELD_METRIC, NAME, STEPS_METRIC
 from flowscope.cluster.tasks import DeviceInfo, Task, task_name
 from flowscope.cluster.transport.tls import TLSContexts
@@ -140,6 +141,7 @@ class HostPlugin(WorkerPlugin):
             host=socket.gethostname(),
             memory_limit=int(limit),
             versions=versions(),
+            oom_kills=killed_for_memory(),
         )
 
     def _held_bytes(self, worker: Any) -> int:

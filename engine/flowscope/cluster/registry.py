@@ -21,6 +21,8 @@ from flowscope.errors import FailedPreconditionError, UnavailableError
 
 #: The names of the plugins, and of the topic of their events in Dask's log.
 NAME = "flowscope"
+#: The topic under which nannies tell that they end workers for their memory.
+_MEMORY = "worker-restart-memory"
 #: What Dask's dashboard shows of a worker.
 HELD_METRIC = "flowscope bytes held"
 STEPS_METRIC = "flowscope steps"
@@ -53,6 +55,8 @@ class Registry(SchedulerPlugin):
         self._numbers = TaskNumbers(jobs)
         #: What ready hosts tell, by the workers' addresses.
         self._hosts: dict[str, dict[str, Any]] = {}
+        #: The bytes that workers used whose nannies end them for it, by the workers' addresses.
+        self._used: dict[str, int] = {}
 
     async def start(self, scheduler: Any) -> None:
         """Begins to serve, on the scheduler."""
@@ -76,7 +80,16 @@ class Registry(SchedulerPlugin):
         found = self._hosts.pop(worker, None)
         if found is not None:
             facts = {"task": found["name"], "incarnation": found["incarnation"]}
-            scheduler.log_event(NAME, {"event": "removed", **facts})
+            memory = {
+                "used_bytes": self._used.pop(worker, 0),
+                "limit_bytes": found["memory_limit"],
+            }
+            scheduler.log_event(NAME, {"event": "removed", **facts, **memory})
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        """Notes what a nanny tells of a worker that uses too much memory, before it ends it."""
+        if topic == _MEMORY and msg["worker"] in self._hosts:
+            self._used[msg["worker"]] = msg["rss"]
 
     def valid_workers_downscaling(self, scheduler: Any, workers: list[Any]) -> list[Any]:
         """Returns those of some workers that may go: the ones that hold no values."""

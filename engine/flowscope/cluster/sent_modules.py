@@ -156,7 +156,10 @@ class SentModules(importlib.abc.MetaPathFinder):
                 return None
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
-            spec = None if finder is self or find is None else find(name, path)
+            try:
+                spec = None if finder is self or find is None else find(name, path)
+            except KeyError:  # a folder without `__init__.py` in another one, not imported
+                continue
             if spec is not None:
                 return spec  # type: ignore[no-any-return]
         return None

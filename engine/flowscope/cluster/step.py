@@ -78,6 +78,7 @@ class ClusterFunction:
 
     Attributes:
         tasks: The other tasks that have partitions of it.
+        others: What these run.
         ships: How often it was sent to the tasks.
         plan, number: The plan, and its number in the session.
         table: The keys by which its partitions meet.
@@ -102,7 +103,7 @@ class ClusterFunction:
         for one in partitions:
             by_task.setdefault(task_of(one.device) or session.task, []).append(one)
         own = by_task.pop(session.task, [])
-        self._others = [TaskPart(t, found) for t, found in by_task.items()]
+        self.others = [TaskPart(t, found) for t, found in by_task.items()]
         self.tasks = frozenset(by_task)
         self._keys = keys_of(partitions)
         self._windows = windows_of(partitions)
@@ -126,7 +127,7 @@ class ClusterFunction:
         self._restarted = restarted(graph, handles_of(plan.program))
         #: Whether a step that was paused while it runs can be stepped through.
         self.takes_turns = takes_turns(partitions)
-        found = [(t.task, i, p) for t in self._others for i, p in enumerate(t.partitions)]
+        found = [(t.task, i, p) for t in self.others for i, p in enumerate(t.partitions)]
         found += [(session.task, i, p) for i, p in enumerate(own)]
         self.joint_plan = JointPlan(plan.program, session.task, found)
         self._shipping = threading.Lock()
@@ -143,7 +144,7 @@ class ClusterFunction:
         if not self._is_shipped:
             self._ship()
         step = ClusterStep(self, gate, run)
-        return step.run(self._others, self._parts, feeds, resources)
+        return step.run(self.others, self._parts, feeds, resources)
 
     def traced(self, traces: list[PartTrace]) -> Function:
         """Returns what runs one step and is traced; see `flowscope.runtime.remote`."""
@@ -153,7 +154,7 @@ class ClusterFunction:
                 self._ship()
             clocks = {task: self.session.cluster.watch.clock_of(task) for task in self.tasks}
             step = ClusterStep(self, gate, run, traces, clocks)
-            return step.run(self._others, self._parts, feeds, resources)
+            return step.run(self.others, self._parts, feeds, resources)
 
         return run
 
@@ -188,14 +189,14 @@ class ClusterFunction:
 
     def _send(self) -> None:
         """Sends all parts, and then waits until all of them are code."""
-        ways = [self._way(one.task) for one in self._others]
+        ways = [self._way(one.task) for one in self.others]
         pending: dict[PendingRun, str] = {}
         uses: dict[PendingRun, Use] = {}
         try:
             for error in self._endpoint.connect_all(ways).values():
                 raise error
-            self._endpoint.prepare_runs([one.task for one in self._others])
-            for one in self._others:
+            self._endpoint.prepare_runs([one.task for one in self.others])
+            for one in self.others:
                 use = self._use(one)
                 run = self._sent(one, use)
                 pending[run], uses[run] = one.task, use
@@ -285,15 +286,13 @@ class ClusterStep:
         traces: list[PartTrace] | None = None,
         clocks: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
-        self._traces = traces
-        self._clocks = clocks or {}
+        self._traces, self._clocks = traces, clocks or {}
         session = function.session
         self.tasks = function.tasks
-        self._function = function
+        self._function, self._others = function, function.others
         self._session = session
         self._endpoint = session.cluster.endpoint
-        self._gate = gate
-        self._run = run
+        self._gate, self._run = gate, run
         self._id = StepId(session.cluster.uid, next(session.cluster.step_numbers))
         # What meets nobody needs nothing of the transport.
         self._is_alone = not function.table.routes
@@ -417,8 +416,10 @@ class ClusterStep:
         """Says who waited for whom in it, over all processes, where that is why it ends."""
         if not isinstance(error, DeadlineExceededError | UnavailableError):
             return ""
-        begin = time.monotonic()
-        return explained(lambda: self._look(ended, begin), Waiter().sleep)
+        begin, losses = time.monotonic(), self._session.cluster.losses
+        lost = losses.explained(error, self._function.incarnations, self._others)
+        waits = explained(lambda: self._look(ended, begin), Waiter().sleep)
+        return "; ".join(filter(None, [lost, waits]))
 
     def _look(self, ended: Sequence[Pending], since: float) -> Look:
         """Looks who waits in it, in all processes.

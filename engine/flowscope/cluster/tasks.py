@@ -52,6 +52,8 @@ class Task:
         host: The name of its machine.
         memory_limit: Bytes that Dask lets it use; 0 for no limit.
         versions: What it computes with, see `flowscope.cluster.versions`.
+        oom_kills: How many processes its machine's system had killed by then for want of memory;
+            None where that is not known.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Task:
     host: str
     memory_limit: int
     versions: Versions
+    oom_kills: int | None
 
     def ways(self, transport: Transport | None) -> tuple[Address, str | None]:
         """Returns where it is reached, and where else if not there.

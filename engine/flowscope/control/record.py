@@ -18,12 +18,12 @@ from flowscope.control.lists import EmptyList, element_spec, list_spec
 from flowscope.control.loop import Loop
 from flowscope.control.loop_gradient import kept
 from flowscope.control.specs import outside
-from flowscope.errors import DTypeError, GraphError, InvalidArgumentError
+from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, UnsupportedGradientError
 from flowscope.graph.block import Block
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.dtypes import DType, resource, variant
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.shapes import Dims, is_known, text
 from flowscope.graph.string_values import zeros

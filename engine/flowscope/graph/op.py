@@ -34,7 +34,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from flowscope.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from flowscope.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnsupportedGradientError,
+)
 from flowscope.graph import providers
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expression import FIRST, Expression, parsed
@@ -437,10 +442,6 @@ class Op(Immutable):
             if nbytes is not None and spec.dtype.kind not in "rsv":
                 nbytes = None if size is None else nbytes + size * spec.dtype.size
         return Cost(flops, nbytes)
-
-
-class UnsupportedGradientError(InvalidArgumentError, LookupError):
-    """A gradient was asked for through an op that has none."""
 
 
 _registry: dict[str, type[Op]] = {}

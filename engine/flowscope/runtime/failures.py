@@ -13,6 +13,7 @@ from flowscope.errors import (
     OpError,
     ResourceExhaustedError,
     UnknownError,
+    said,
 )
 from flowscope.graph.dtypes import of_numpy, string
 from flowscope.graph.op import Spec
@@ -54,8 +55,10 @@ def located_failure(error: Exception, plan: Plan) -> tuple[Exception, BaseExcept
     """Returns an `OpError` with operation, inputs and origin where known, and its cause."""
     feeds = [t.name for t in plan.request.feeds]
     if isinstance(error, InvocationError):
-        return located(error, feeds)
-    return _at(plan.failed(error), error, feeds)
+        found, cause = located(error, feeds)
+    else:
+        found, cause = _at(plan.failed(error), error, feeds)
+    return found.as_public(), cause
 
 
 def located(
@@ -139,8 +142,8 @@ def _as_op_error(error: Exception) -> OpError:
     if isinstance(error, MemoryError):
         return ResourceExhaustedError(f"out of memory: {error}")
     if isinstance(error, ValueError | TypeError | IndexError | ZeroDivisionError):
-        return InvalidArgumentError(str(error))
-    return UnknownError(f"{type(error).__name__}: {error}")
+        return InvalidArgumentError(said(error))
+    return UnknownError(f"{type(error).__name__}: {said(error)}")
 
 
 def _described(index: int, value: Any, node: Node, feeds: Sequence[str]) -> str:

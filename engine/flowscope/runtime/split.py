@@ -236,7 +236,7 @@ class SplitStep:
             self._cause = error
         more = (self._explain or self._explained)(error, own)
         if isinstance(error, OpError) and more:
-            self._cause = type(error)(f"{error.message}; {more}")
+            self._cause = error.reworded(f"{error.message}; {more}")
         self.channel.abort(DerivedError("another partition of the step has failed"))
         for one in self.runs:
             if one.step is not None and not one.step.has_ended:

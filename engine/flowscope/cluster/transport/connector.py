@@ -100,7 +100,8 @@ class Connector:
             for turn in turns:
                 acquire(turn, "for another thread that connects")
                 held.append(turn)
-            return self._connect_some_way(list(missing.values()), timeout_s, owned_by)
+            failed = self._connect_some_way(list(missing.values()), timeout_s, owned_by)
+            return {peer: error.as_public() for peer, error in failed.items()}
         finally:
             for turn in held:
                 turn.release()

@@ -22,6 +22,7 @@ from flowscope.errors import (
     ResourceExhaustedError,
     UnimplementedError,
     UnknownError,
+    said,
 )
 from flowscope.graph.constant import convert_to_tensor, to_array
 from flowscope.graph.current_step import CurrentStep, current_step
@@ -280,14 +281,13 @@ def _given(value: Any) -> Any:
 
 def _failure(held: _Held | SentFunction, error: Exception) -> OpError:
     kind = next((k for e, k in _ERRORS if isinstance(error, e)), UnknownError)
-    if isinstance(error, OpError):
-        kind = type(error)
     frames = traceback.extract_tb(error.__traceback__)[1:]
     # The user's line, not one of an operation that the function uses.
     frames = [f for f in frames if not f.filename.startswith(_PACKAGE)] or frames
     at = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else ""
-    said = error.message if isinstance(error, OpError) else str(error)
-    return kind(f"{type(error).__name__} in {held.name()}{at}: {said}")
+    words = error.message if isinstance(error, OpError) else said(error)
+    text = f"{type(error).__name__} in {held.name()}{at}: {words}"
+    return error.reworded(text) if isinstance(error, OpError) else kind(text)
 
 
 def _results(held: _Held | SentFunction, returned: Any, wanted: tuple[DType, ...]) -> list[Any]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from flowscope.errors import UnsupportedGradientError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType, as_dtype
 from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.graph.work import per_cube

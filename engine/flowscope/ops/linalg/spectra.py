@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from flowscope.errors import UnsupportedGradientError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.dtypes import DType
 from flowscope.graph.expected import expected
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, UnsupportedGradientError, frozen
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import text
 from flowscope.graph.work import per_cube
