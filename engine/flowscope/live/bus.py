@@ -22,11 +22,13 @@ from flowscope.live import debugging, explaining, history, progress, summaries
 from flowscope.live.clusters import ClusterQuestions, cluster_in
 from flowscope.live.culprits import CulpritQuestions
 from flowscope.live.findings import FindingQuestions
+from flowscope.live.following import Following
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
 from flowscope.live.partitioned import partition_nodes
 from flowscope.live.placing import Placing
+from flowscope.live.scalars import Scalars
 from flowscope.live.schema import (
     PROTOCOL,
     Ack,
@@ -118,6 +120,8 @@ class Feed:
         self._clusters = ClusterQuestions()
         self._variables = VariableQuestions()
         self._culprits = CulpritQuestions()
+        self._following = Following()
+        self._scalars = Scalars()
         self._findings = FindingQuestions()
         self._seq = 0
         self._lock = threading.RLock()
@@ -185,6 +189,7 @@ class Feed:
                 self._end.set()
                 self._end = None
                 self._end_tracing()
+                self._scalars.end()
                 self._forget()
 
     def leave(self, send: Subscriber) -> None:
@@ -398,10 +403,17 @@ class Feed:
             return None
         if session is not self._metered:
             self._meter, self._metered = Meter(), session
+        self._following.look(session)
         rate, step_time = self._meter.update(now_s, session.steps, session.busy_ns)
         state = activity(session, notebook.cell_running, rate)
         told = session_state(session, state, rate, step_time, progress.current(now_s, session))
-        return replace(told, moved=self._placing.look(session))
+        self._scalars.look(session)
+        return replace(
+            told,
+            debug=self._following.told(told.debug),
+            moved=self._placing.look(session),
+            scalars=self._scalars.told(self._graph),
+        )
 
     def _run_state(self, now_s: float) -> RunState | None:
         """Returns where the steps were at the look before, and asks them where they are now."""
@@ -473,7 +485,7 @@ class Feed:
             return Reply(command.command_id, False, "no session runs this graph")
         if command.name in (*_DEBUGGER, *history.COMMANDS):
             try:
-                owner = debugging if command.name in _DEBUGGER else history
+                owner = self._following if command.name in _DEBUGGER else history
                 what = owner.carry_out(session, command.name, command.value)
             except (OpError, ValueError, KeyError) as e:
                 return Reply(command.command_id, False, str(e).partition("\n")[0])

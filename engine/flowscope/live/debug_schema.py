@@ -84,6 +84,8 @@ class BreakpointState:
     found: str = ""
     #: Whether it holds steps wherever a value is not finite: "stop at the first NaN".
     stops_at_nan: bool = False
+    #: Whether a view has set it: it is set in the next session of the graph too.
+    follows: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class DebugState:
 
     breakpoints: tuple[BreakpointState, ...]
     stops: tuple[StopState, ...]
+    #: Breakpoints of views that cannot be set in this session yet, a sentence each.
+    waiting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

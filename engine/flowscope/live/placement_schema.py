@@ -70,6 +70,8 @@ class MoveState:
     measured_before_s: float | None
     #: Mean seconds of the steps since; None before one has ended.
     measured_after_s: float | None
+    #: The clock that measured: this machine's, or that of simulated devices.
+    clock: Literal["wall", "simulated"] = "wall"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import Literal
 
 from flowscope.errors import OpError
 from flowscope.live.placement_schema import (
@@ -65,7 +66,10 @@ class Placing:
         move = session.move(_meant(wish), wish.device)
         told = told or move
         before = _mean(self._samples[0], self._samples[-1])
-        self._moved = MoveState(wish.name, wish.device, told.before_s, told.after_s, before, None)
+        clock: Literal["wall", "simulated"] = "simulated" if is_simulated(session) else "wall"
+        self._moved = MoveState(
+            wish.name, wish.device, told.before_s, told.after_s, before, None, clock
+        )
         self._since = None if session.running else (session.steps, _time_ns(session))
         return f'"{wish.name}" stands on {wish.device} from the next step on'
 
@@ -125,6 +129,11 @@ def _predict(session: Session, plan: Plan, asked: AskPlacement | MoveWish) -> Mo
         return Move(None, None, 0, str(e).partition("\n")[0])
 
 
+def is_simulated(session: Session) -> bool:
+    """Whether a session has simulated devices, which have a clock of their own."""
+    return any(isinstance(device, FakeDevice) for device in session.devices)
+
+
 def _time_ns(session: Session) -> int:
     """Returns what all steps took so far; with simulated devices, on their virtual clock."""
     clock = next((d.clock for d in session.devices if isinstance(d, FakeDevice)), None)
@@ -137,4 +146,4 @@ def _mean(begin: tuple[int, int], end: tuple[int, int]) -> float | None:
     return (end[1] - begin[1]) * 1e-9 / steps if steps else None
 
 
-__all__ = ["Placing"]
+__all__ = ["Placing", "is_simulated"]

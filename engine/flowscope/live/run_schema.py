@@ -48,6 +48,21 @@ class Fetched:
 
 
 @dataclass(frozen=True)
+class ScalarState:
+    """A number that steps have fetched, or a writer of summaries was given, lately."""
+
+    #: The tensor's name without ":0", or the tag.
+    name: str
+    #: The operation that makes it; None where none is known.
+    op: int | None
+    #: How many steps had ended, or the summary's step, with the newest value.
+    step: int
+    value: float
+    #: The newest values that were seen, the oldest first.
+    curve: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What came of a run."""
 

@@ -88,6 +88,7 @@ from flowscope.live.run_schema import (
     Need as Need,
     Outcome as Outcome,
     RunSetup as RunSetup,
+    ScalarState as ScalarState,
 )
 
 # What writers of summaries were given.
@@ -362,8 +363,11 @@ class SessionState:
     moved: MoveState | None = None
     #: None before a writer was given a summary.
     summaries: SummaryState | None = None
-    #: The full names of its devices.
+    #: The full names of its devices, and whether some are simulated: these have a clock of their own.
     devices: tuple[str, ...] = ()
+    is_simulated: bool = False
+    #: Numbers that steps fetch, and writers of summaries are given.
+    scalars: tuple[ScalarState, ...] = ()
 
 
 @dataclass(frozen=True)

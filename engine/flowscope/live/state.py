@@ -12,6 +12,7 @@ from flowscope.graph.operation import Operation
 from flowscope.live.debugging import debug_state
 from flowscope.live.history import history_state
 from flowscope.live.nodes import Described
+from flowscope.live.placing import is_simulated
 from flowscope.live.schema import (
     Failure,
     GraphChange,
@@ -189,4 +190,5 @@ def session_state(
         history=history_state(session),
         summaries=summary_state(session.engine),
         devices=tuple([device.name for device in session.devices]),
+        is_simulated=is_simulated(session),
     )  # fmt: skip

@@ -47,6 +47,7 @@ from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import VariableState
 from flowscope.runtime.step import deadline_after
 from flowscope.runtime.step_trace import StepTrace, Tracer
+from flowscope.runtime.tracers import tell_fetched
 
 if TYPE_CHECKING:
     from flowscope.debug import Debugger, Explanation, Variables
@@ -228,8 +229,7 @@ class Session(Controls):
             values = self._step(traced, feeds, deadline=deadline)
             step_ns = time.perf_counter_ns() - step_start
             result = values[0] if call.single else call.rebuild(values)
-            if trace is not None:
-                trace.fetched = values
+            tell_fetched(self.tracers, trace, call.plan, self.steps, values)
         finally:
             if trace is not None:
                 trace.done = time.perf_counter_ns()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from flowscope.plan.plan import Plan
+    from flowscope.runtime.step_trace import StepTrace
     from flowscope.runtime.step_trace import Tracer
 
 
@@ -13,6 +16,27 @@ class Traced(Protocol):
     """What has tracers: a session, or an engine."""
 
     tracers: tuple[Tracer, ...]
+
+
+class Observer:
+    """A tracer that has nothing traced, and sees what steps have fetched."""
+
+    def wants(self, plan: Plan) -> bool:
+        """False: a step is not traced for it."""
+        return False
+
+    def take(self, trace: StepTrace) -> None:
+        """Takes nothing."""
+
+    def see(self, plan: Plan, step: int, values: Sequence[Any]) -> None:
+        """Takes what a step has fetched, on the thread that ran it.
+
+        Args:
+            plan: The step's plan.
+            step: How many steps have ended.
+            values: What was fetched, in the order of the plan's fetches.
+        """
+        raise NotImplementedError
 
 
 #: Held while tracers come and go: views, steps and callers do that on threads of their own.
@@ -32,4 +56,21 @@ def detach(owner: Traced, tracer: Tracer) -> None:
         owner.tracers = tuple([t for t in owner.tracers if t is not tracer])
 
 
-__all__ = ["Traced", "attach", "detach"]
+def tell_fetched(
+    tracers: Sequence[Tracer], trace: StepTrace | None, plan: Plan, step: int, values: Sequence[Any]
+) -> None:
+    """Tells observers, and the step's trace if it has one, what a step has fetched.
+
+    Args:
+        tracers: Those of the session.
+        trace: The step's; None where it has none.
+        plan, step, values: See `Observer.see`.
+    """
+    if trace is not None:
+        trace.fetched = tuple(values)
+    for tracer in tracers:
+        if isinstance(tracer, Observer):
+            tracer.see(plan, step, values)
+
+
+__all__ = ["Observer", "Traced", "attach", "detach", "tell_fetched"]

@@ -155,6 +155,7 @@ export interface BreakpointState {
   readonly is_watch: boolean;
   readonly found: string;
   readonly stops_at_nan: boolean;
+  readonly follows: boolean;
 }
 
 /** A step that is held: values can be asked of it until it goes on. */
@@ -176,6 +177,7 @@ export interface StopState {
 export interface DebugState {
   readonly breakpoints: readonly BreakpointState[];
   readonly stops: readonly StopState[];
+  readonly waiting: readonly string[];
 }
 
 /** A view asks for values at a stop; the answer is `Values`. */
@@ -425,6 +427,7 @@ export interface MoveState {
   readonly after_s: number | null;
   readonly measured_before_s: number | null;
   readonly measured_after_s: number | null;
+  readonly clock: "wall" | "simulated";
 }
 
 /** A view asks where the latest plan has placed something; the answer is one `Placement`. */
@@ -469,6 +472,15 @@ export interface Fetched {
   readonly mean: number | null;
   readonly histogram: readonly number[];
   readonly not_finite: number;
+}
+
+/** A number that steps have fetched, or a writer of summaries was given, lately. */
+export interface ScalarState {
+  readonly name: string;
+  readonly op: number | null;
+  readonly step: number;
+  readonly value: number;
+  readonly curve: readonly number[];
 }
 
 /** What came of a run. */
@@ -624,6 +636,8 @@ export interface SessionState {
   readonly moved: MoveState | null;
   readonly summaries: SummaryState | null;
   readonly devices: readonly string[];
+  readonly is_simulated: boolean;
+  readonly scalars: readonly ScalarState[];
 }
 
 /** Everything a view needs to draw its first picture. */
