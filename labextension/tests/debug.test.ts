@@ -12,8 +12,8 @@ import { isFromKernel } from "../src/wire/channel.js";
 import type { BreakpointState, DebugState, SessionState, StopState, ValueState } from "../src/wire/messages.js";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
-const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [] };
-const POINT: BreakpointState = { number: 1, target: '"layer/act"', conditions: "max > 3", is_after: true, is_enabled: true, hits: 2, error: "", ops: [1], where: ['"layer/act"'], is_watch: false, found: "", stops_at_nan: false };
+const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
+const POINT: BreakpointState = { number: 1, target: '"layer/act"', conditions: "max > 3", is_after: true, is_enabled: true, hits: 2, error: "", ops: [1], where: ['"layer/act"'], is_watch: false, found: "", stops_at_nan: false, follows: false };
 const STOP: StopState = { id: "a.1", step: 4, op: 2, frame: "", iterations: [], breakpoint: 1, is_past: false, device: "", sent: "", sender: "", culprit: null };
 const EMPTY = { rows: 0, buffer: 0, columns: [] };
 const VALUE: ValueState = {
@@ -31,7 +31,7 @@ function model(debug: DebugState | null = null): GraphModel {
   return made;
 }
 
-const told = (...stops: StopState[]): DebugState => ({ breakpoints: [POINT], stops });
+const told = (...stops: StopState[]): DebugState => ({ breakpoints: [POINT], stops, waiting: [] });
 
 test("a breakpoint is wished for at an operation, and known again there", () => {
   const graph = model();
@@ -65,15 +65,15 @@ test("a stop says what is next, where, and why it is held", () => {
   assert.equal(stopText(graph, { ...STOP, op: null, frame: "a/outer:3/inner:0" }).includes("inner iteration 0"), true);
   assert.equal(whyText(told(STOP), STOP), 'breakpoint 1: after "layer/act" when max > 3');
   assert.equal(whyText(told(STOP), { ...STOP, breakpoint: null }), "paused, or moved on by hand");
-  assert.equal(whyText({ breakpoints: [], stops: [STOP] }, STOP), "breakpoint 1, which is gone");
+  assert.equal(whyText({ breakpoints: [], stops: [STOP], waiting: [] }, STOP), "breakpoint 1, which is gone");
 });
 
 test("marks stand at operations in plans, and before there is a plan at what was named", () => {
   const graph = model();
   assert.deepEqual([...standing(graph, told())], [[1, true]]);
   const off = { ...POINT, ops: [], where: [], is_enabled: false };
-  assert.deepEqual([...standing(graph, { breakpoints: [off], stops: [] })], [[1, false]]);
-  assert.deepEqual([...standing(graph, { breakpoints: [off, POINT], stops: [] })], [[1, true]], "one of two is on");
+  assert.deepEqual([...standing(graph, { breakpoints: [off], stops: [], waiting: [] })], [[1, false]]);
+  assert.deepEqual([...standing(graph, { breakpoints: [off, POINT], stops: [], waiting: [] })], [[1, true]], "one of two is on");
   const rect = { x: 0, y: 0, w: 50, h: 20 };
   const [on, isOff] = breakpointMarks([{ rect, isOn: true }, { rect, isOn: false }], LIGHT, 1);
   assert.ok(on?.kind === "shape" && isOff?.kind === "shape" && on.fill === LIGHT.alert && isOff.fill === LIGHT.background);

@@ -140,9 +140,9 @@ test("a move is thought of, predicted, and forgotten; an answer to another quest
   assert.equal(model.proposal, null);
   model.take(answer);
   assert.equal(model.proposal, null, "it is not wanted any more");
-  const moved: MoveState = { name: "one/", device: at("CPU:10"), before_s: 0.012, after_s: 0.008, measured_before_s: 0.02, measured_after_s: null };
-  assert.equal(measuredText(moved), "measured: after the next step");
-  assert.equal(measuredText({ ...moved, measured_after_s: 0.01 }).replaceAll("\u00a0", " "), "measured: 20.0 ms → 10.0 ms a step");
+  const moved: MoveState = { name: "one/", device: at("CPU:10"), before_s: 0.012, after_s: 0.008, measured_before_s: 0.02, measured_after_s: null, clock: "wall" as const };
+  assert.equal(measuredText(moved), "measured: after the next step (wall clock)");
+  assert.equal(measuredText({ ...moved, measured_after_s: 0.01, clock: "simulated" }).replaceAll("\u00a0", " "), "measured: 20.0 ms → 10.0 ms a step (simulated clock)");
 });
 
 test("layers that are folded into a stack move as one", () => {

@@ -363,7 +363,7 @@ class SessionState:
     moved: MoveState | None = None
     #: None before a writer was given a summary.
     summaries: SummaryState | None = None
-    #: The full names of its devices, and whether some are simulated: these have a clock of their own.
+    #: The full names of its devices; whether some are simulated, which have a clock of their own.
     devices: tuple[str, ...] = ()
     is_simulated: bool = False
     #: Numbers that steps fetch, and writers of summaries are given.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from flowscope.plan.plan import Plan
-    from flowscope.runtime.step_trace import StepTrace
-    from flowscope.runtime.step_trace import Tracer
+    from flowscope.runtime.step_trace import StepTrace, Tracer
 
 
 class Traced(Protocol):

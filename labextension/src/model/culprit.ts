@@ -58,3 +58,13 @@ export class CulpritModel {
     this.changed.emit();
   }
 }
+
+/** What the panel says by itself; "" where it tells of a culprit. */
+export function ownText(culprit: Pick<CulpritModel, "stop" | "answer" | "isArmed">, isHeard: boolean): string {
+  const { stop, answer, isArmed } = culprit;
+  if (!isHeard) return "No session hears this view.";
+  if (stop !== null) return answer === null ? "Looking for what made it\u2026" : answer.error;
+  return isArmed
+    ? "Armed: a step is held at the first value that is NaN or infinite, wherever it is made. Nothing was found yet."
+    : "Not armed: press \u201cStop at first NaN\u201d, and run steps.";
+}

@@ -35,9 +35,21 @@ export class DebugModel {
   #request = 0;
   #answer: ValueAnswer | null = null;
   #replaced: Replaced | null = null;
+  /** What follows the graph to its next session. */
+  #following: readonly BreakpointState[] = [];
 
   constructor(model: GraphModel) {
     this.#model = model;
+  }
+
+  /** What waits for a session, or for an operation, a sentence each. */
+  get waiting(): readonly string[] {
+    const { session } = this.#model;
+    if (session !== null && session.state !== "closed") {
+      this.#following = (session.debug?.breakpoints ?? []).filter(({ follows }) => follows);
+      return session.debug?.waiting ?? [];
+    }
+    return this.#following.map((point) => `${pointText(point)} waits for the next session`);
   }
 
   get state(): DebugState | null {

@@ -81,9 +81,9 @@ export function predictionText({ before_s: before, after_s: after }: Pick<MovePr
 }
 
 /** What was measured beside it, as far as steps have run. */
-export function measuredText({ measured_before_s: before, measured_after_s: after }: MoveState): string {
-  if (after === null) return "measured: after the next step";
-  return `measured: ${before === null ? "" : `${duration(before)} \u2192 `}${duration(after)} a step`;
+export function measuredText({ measured_before_s: before, measured_after_s: after, clock }: MoveState): string {
+  if (after === null) return `measured: after the next step (${clock} clock)`;
+  return `measured: ${before === null ? "" : `${duration(before)} \u2192 `}${duration(after)} a step (${clock} clock)`;
 }
 
 /** Why an operation stands where it does, where else it could stand, and how long it was measured to take. */

@@ -71,7 +71,7 @@ export function wouldRun(model: GraphModel, setup: RunSetup): ReadonlySet<number
   return found;
 }
 
-export type Badge = "fetch" | "value" | "feed" | "missing" | "failed";
+export type Badge = "fetch" | "value" | "feed" | "missing" | "failed" | "live";
 
 /** What is said beside an operation. */
 export interface Note {
@@ -80,6 +80,11 @@ export interface Note {
   readonly badge: Badge;
   /** The figures of an array: how its elements are spread, and a line. */
   readonly figures?: { readonly text: string; readonly histogram: readonly number[] };
+  /** The newest values of a number, and how full a queue is, 0 to 1. */
+  readonly curve?: readonly number[];
+  readonly fill?: number;
+  /** What is told, where it stands on the box of a scope; the one of several that is shown stands first. */
+  readonly name?: string;
 }
 
 /** What stands beside operations: values, or that they are fetched; what is fed, and what has yet to be. */

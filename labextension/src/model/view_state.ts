@@ -79,6 +79,8 @@ function textOf(kind: ViewKind, session: SessionState | null, stop: StopState | 
     return `past: step ${stop?.step ?? "?"}${others.length > 0 ? `, step ${others[0]?.step ?? "?"} is held` : ""}`;
   }
   if (kind !== "held" || stop === null) return TEXT[kind];
+  const made = stop.culprit === null ? null : nameOf(stop.culprit);
+  if (made !== null) return `held after ${shortName(made)}`;
   const name = stop.op === null ? null : nameOf(stop.op);
   return name === null ? "held" : `held at ${shortName(name)}`;
 }

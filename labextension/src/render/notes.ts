@@ -2,19 +2,21 @@
 import { FONT_PX } from "../layout/measure.js";
 import { textWidth } from "../layout/text.js";
 import type { Rect } from "../layout/types.js";
+import { curvePoints } from "../model/live_notes.js";
 import type { Badge, Note } from "../model/run_setup.js";
 import { fitText } from "./fit.js";
 import type { Mark, ShapeMark, TextMark } from "./marks.js";
 import type { Theme } from "./theme.js";
 
 /** A note on a box, as it is shown. */
-export interface BoxNote extends Pick<Note, "text" | "badge" | "figures"> {
+export interface BoxNote extends Pick<Note, "text" | "badge" | "figures" | "curve" | "fill"> {
   readonly rect: Rect;
 }
 
 const LINE_PX = 16;
 const BARS_PX = 14;
 const MOST_PX = 210;
+const CURVE_PX = 44;
 const GAP_PX = 3;
 /** From afar labels are drawn larger against the picture, up to so many times. */
 const MOST_GROWN = 2.4;
@@ -23,7 +25,7 @@ const NEAR = 0.5;
 
 export function noteMarks(notes: readonly BoxNote[], theme: Theme, zoom: number): Mark[] {
   const pen = new NotePen(theme, Math.min(MOST_GROWN, Math.max(1, 1 / zoom)), zoom >= NEAR);
-  return notes.flatMap((note) => [pen.outline(note), ...pen.label(note)]);
+  return notes.flatMap((note) => (note.badge === "live" ? pen.live(note) : [pen.outline(note), ...pen.label(note)]));
 }
 
 /** Draws in one theme, and at one size. */
@@ -59,6 +61,28 @@ class NotePen {
       ...lines.map((line, k) => this.#text(line, x + w / 2, y + (k + 0.5) * LINE_PX * size + size, w, isFilled, k === 0)),
       ...this.#bars(bars, { x: x + 7 * size, y: y + (lines.length * LINE_PX + 1) * size, w: w - 14 * size, h: BARS_PX * size }),
     ];
+  }
+
+  /** A number with its curve, or a queue's fill, on the lower edge: small, and without an outline around the box. */
+  live({ rect, text, curve = [], fill }: BoxNote): Mark[] {
+    const size = this.#size;
+    const line = this.#fit(text, true);
+    const isDrawn = this.#isNear && (curve.length > 1 || fill !== undefined);
+    const room = isDrawn ? CURVE_PX * size : 0;
+    const w = this.#widthOf(line, true) + room + 12 * size;
+    const [x, y, h] = [rect.x + rect.w / 2 - w / 2, rect.y + rect.h - 5 * size, LINE_PX * size];
+    const inside = { x: x + 5 * size, y: y + 3 * size, w: room - 4 * size, h: h - 6 * size };
+    const { accent, background } = this.#theme;
+    return [
+      this.#box({ x, y, w, h }, 4, background, accent, 1),
+      ...(!isDrawn ? [] : fill === undefined ? this.#curve(curve, inside) : [this.#box(inside, 1, "", accent, 1), this.#box({ ...inside, w: inside.w * fill }, 1, accent, "", 0)]),
+      this.#text(line, x + room + (w - room) / 2, y + h / 2 + 0.5, w - room, false, true),
+    ];
+  }
+
+  #curve(curve: readonly number[], { x, y, w, h }: Rect): Mark[] {
+    const route = curvePoints(curve).flatMap(([a, b]) => [x + a * w, y + b * h]);
+    return route.length < 4 ? [] : [{ kind: "path", id: "", route, stroke: this.#theme.accent, width: 1.2 * this.#size, opacity: 1, isDashed: false, hasArrow: false }];
   }
 
   #bars(counts: readonly number[], { x, y, w, h }: Rect): Mark[] {

@@ -4,6 +4,7 @@ import { CulpritModel } from "../model/culprit.js";
 import { DebugModel, standing } from "../model/debug.js";
 import { ExplanationModel } from "../model/explanation.js";
 import { FindingsModel } from "../model/findings.js";
+import { liveKey, liveNotes } from "../model/live_notes.js";
 import { GraphModel, type Change } from "../model/graph.js";
 import { rate as rateText } from "../model/figures.js";
 import { levelText } from "../model/level_facts.js";
@@ -68,6 +69,7 @@ export class App {
   #wasRunning = false;
   #lastLevel: Snapshot["level"] = "graph";
   #drawnDebug: DebugState | null = null;
+  #liveKey = "";
 
   /**
    * Puts the app into `host` until the signal fires. Without `send` it only shows; with a `state` what is chosen is shared
@@ -181,6 +183,7 @@ export class App {
     this.#onRecording(model.control === "recorded");
     this.#onDebug(graph);
     this.#onRun();
+    this.#onLive();
     commands.refresh();
     if (!graph) return;
     scopes.begin(model);
@@ -234,7 +237,18 @@ export class App {
     if (state === this.#drawnDebug && !isOtherGraph) return;
     this.#drawnDebug = state;
     this.#view.stage.breakpoints.ops = standing(this.model, state);
+    this.#view.stage.running.culprits = this.culprit.ops.map((op) => this.model.ownId(op));
     this.#view.stage.renewRunning();
+  }
+
+  /** Numbers that steps fetch, and how full queues are, stand on their boxes. */
+  #onLive(): void {
+    const key = liveKey(this.model.session);
+    if (key === this.#liveKey) return;
+    this.#liveKey = key;
+    const { stage, runs } = this.#view;
+    stage.notes.notes = this.model.level === "graph" ? [...notesOf(this.model, runs.setup), ...liveNotes(this.model, runs.setup)] : [];
+    stage.renewRunning();
   }
 
   /** What the page shows of the session elsewhere. */
@@ -279,7 +293,7 @@ export class App {
   /** What is fetched or fed is another, or there are results. */
   #onRuns(): void {
     const { stage, runs, commands } = this.#view;
-    stage.notes.notes = this.model.level === "graph" ? notesOf(this.model, runs.setup) : [];
+    stage.notes.notes = this.model.level === "graph" ? [...notesOf(this.model, runs.setup), ...liveNotes(this.model, runs.setup)] : [];
     stage.renewRunning();
     this.#light();
     commands.refresh();

@@ -141,6 +141,17 @@ function record({ session, trace, drawers, store, root }: ViewContext): void {
   if (store.heat === "off") store.setHeat("time", root);
 }
 
+/** Steps are traced as long as somebody asks why they are slow. */
+function whySlow({ session, trace, drawers }: ViewContext): void {
+  if (!drawers.isOpen("why-slow") && !trace.isRecording && session.isHeard) session.send("trace", RECORDED_PER_S);
+  drawers.toggle("why-slow");
+}
+
+function stopAtNan({ session, culprit, drawers }: ViewContext): void {
+  session.send("stop_at_nan", culprit.isArmed ? 0 : 1);
+  drawers.setOpen("stop-at-nan", !culprit.isArmed);
+}
+
 const inTime = (id: string, label: string, keys: readonly string[], act: (view: ViewContext) => void, icon?: IconName): ViewCommand =>
   ({ id, label, keys, ...(icon ? { icon } : {}), where: "timeline", isEnabled: hasSpans, run: act });
 
@@ -182,6 +193,11 @@ export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "debug", label: "Debugger", keys: ["D"], icon: "debug", isPressed: ({ drawers }) => drawers.isOpen("debug"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("debug"),
+  },
+  {
+    id: "stop-at-nan", label: "Stop at first NaN", keys: ["!"], icon: "nan", hint: "Holds a step where the first value that is NaN or infinite is made, and shows what made it",
+    isPressed: ({ culprit }) => culprit.isArmed, isEnabled: ({ session, model }) => session.isHeard && model.session !== null,
+    why: ({ session }) => (session.isRecorded ? RECORDED : "no session runs this graph"), run: stopAtNan,
   },
   {
     id: "value", label: "Value", keys: ["y"], icon: "value", hint: "The value of the selection where a step is held",
@@ -251,6 +267,10 @@ export const COMMANDS: readonly ViewCommand[] = [
   {
     id: "timeline", label: "Timeline", keys: ["t"], icon: "timeline", isPressed: ({ drawers }) => drawers.isOpen("timeline"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("timeline"),
+  },
+  {
+    id: "why-slow", label: "Why is it slow?", keys: ["W"], icon: "slow", hint: "What takes the time of a step, with evidence: an operation, copies, waiting, Python, plans",
+    isPressed: ({ drawers }) => drawers.isOpen("why-slow"), isEnabled: always, run: whySlow,
   },
   {
     id: "costs", label: "Costs", hint: "Operations by what they cost", keys: ["T"], icon: "table", isPressed: ({ drawers }) => drawers.isOpen("costs"),

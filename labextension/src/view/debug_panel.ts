@@ -15,6 +15,7 @@ class DebugPanel {
   readonly #view: ViewContext;
   readonly #stops = make("ul", { class: "fs-stops", "aria-label": "Held steps", "data-testid": "fs-stops", role: "status" });
   readonly #points = make("ul", { class: "fs-points", "aria-label": "Breakpoints", "data-testid": "fs-points" });
+  readonly #waiting = make("ul", { class: "fs-points", "aria-label": "Breakpoints that wait", "data-testid": "fs-waiting" });
   readonly #empty = make("p", { class: "fs-note" }, "No breakpoints: select an operation and press b (before it) or B (after it), or fill in the line above.");
   readonly #problem = make("p", { class: "fs-problem", role: "alert", "data-testid": "fs-debug-problem" });
   readonly #form: BreakForm;
@@ -29,7 +30,7 @@ class DebugPanel {
       make("span", { class: "fs-buttons", role: "group", "aria-label": "Held step" }, ...MOVES.map((id) => commands.button(id))),
       commands.button("value", true),
     );
-    this.element.append(head, this.#problem, this.#form.element, this.#form.problem, this.#stops, this.#points, this.#empty);
+    this.element.append(head, this.#problem, this.#form.element, this.#form.problem, this.#stops, this.#points, this.#waiting, this.#empty);
     this.element.addEventListener("click", ({ target }) => this.#onClick(target), { signal: until });
     this.#points.addEventListener("change", ({ target }) => this.#onSwitch(target), { signal: until });
   }
@@ -40,13 +41,14 @@ class DebugPanel {
     const { problem } = this.#view.past;
     setText(this.#problem, problem);
     this.#problem.hidden = problem === "";
-    const { state, stop } = debug;
-    const told = JSON.stringify([state, stop?.id, model.version]);
+    const { state, stop, waiting } = debug;
+    const told = JSON.stringify([state, stop?.id, model.version, waiting]);
     if (told === this.#shown) return;
     this.#shown = told;
     this.#stops.replaceChildren(...(state?.stops ?? []).map((one) => this.#stopElement(one, one.id === stop?.id)));
     this.#points.replaceChildren(...(state?.breakpoints ?? []).map((point) => this.#pointElement(point)));
-    this.#empty.hidden = (state?.breakpoints.length ?? 0) > 0;
+    this.#waiting.replaceChildren(...waiting.map((text) => make("li", {}, text)));
+    this.#empty.hidden = (state?.breakpoints.length ?? 0) + waiting.length > 0;
   }
 
   #stopElement(stop: StopState, isChosen: boolean): HTMLElement {

@@ -66,6 +66,8 @@ const ICONS = {
   frames: "M3 3h8v1.6H4.6v6H3zM6 6h8v8H6zm1.6 1.6v4.8h4.8V7.6z",
   changed: "M8 2l5.5 10.5h-11zM8 5.4L5.2 11h5.6z",
   fullscreen: "M2 2h5v1.6H3.6V7H2zM14 14H9v-1.6h3.4V9H14zM9.5 2H14v4.5l-1.6-1.6-2.3 2.3L9 6.1l2.3-2.4zM2 9.5l1.6 1.7L6 8.8 7.2 10l-2.4 2.4L6.5 14H2z",
+  nan: "M5 1h6l4 4v6l-4 4H5l-4-4V5zm.8 1.8L2.8 5.8v4.4l3 3h4.4l3-3V5.8l-3-3zM5 5h1.4l2.4 3.6V5h1.4v6H8.8L6.4 7.4V11H5z",
+  slow: "M8 2a7 7 0 0 1 7 7c0 1.4-.4 2.8-1.2 4H2.2A7 7 0 0 1 8 2zm0 1.8A5.2 5.2 0 0 0 3.2 11h9.6A5.2 5.2 0 0 0 8 3.8zM4.2 6.6l4.6 1.8-1.4 1.6z",
   close: "M4 3l4 4 4-4 1 1-4 4 4 4-1 1-4-4-4 4-1-1 4-4-4-4z",
 } as const;
 export type IconName = keyof typeof ICONS;

@@ -3,6 +3,7 @@ import { App } from "./app.js";
 import type { Arrangement } from "./arrangement.js";
 import type { WidgetState } from "./store_sync.js";
 import { unpack, type Buffer } from "../wire/columns.js";
+import { said } from "../model/replies.js";
 import { finish, type Sliced } from "../wire/sliced.js";
 import { Channel, isFromKernel, type ChannelEvent, type Instruction } from "../wire/channel.js";
 import { PROTOCOL, type Ack, type Command, type Delta, type FromView, type Reply, type Snapshot } from "../wire/messages.js";
@@ -109,18 +110,12 @@ function otherVersion(protocol: number): string {
   return `the kernel's messages are of version ${protocol}, this page understands ${PROTOCOL}: restart the kernel, reload the page`;
 }
 
-const SEEN: ReadonlySet<Command["name"]> = new Set([
-  "step_op", "step_iteration", "step_out", "step_run", "pace", "level", "run", "move", "unbreak", "enable", "disable", "stop_at_nan",
-  "record", "replay", "step_back",
-]);
-
-/** What a step, a breakpoint or a pace does is seen. A reply to another view's command is not ours to show, unless it failed. */
+/** Hands a reply to whom it concerns, and has it said. */
 function answer(app: App, name: Command["name"] | null, reply: Reply): void {
   if (name === "break" || name === "watch") return app.debug.takeReply(reply);
   if (name === "record" || name === "replay" || name === "step_back") app.past.takeReply(reply.ok, reply.message);
   if (name === "replace") return app.debug.takeReplaced(reply);
-  const isSeen = name === null || SEEN.has(name);
-  if (!isSeen || !reply.ok) app.session.say(reply.message, !reply.ok);
-  else if (name === "level") app.session.say("", false);
+  const told = said(name, reply);
+  if (told) app.session.say(told.text, told.isLasting);
 }
 

@@ -10,6 +10,7 @@ import { heatPanel } from "./heat_panel.js";
 import { hoverCardPanel } from "./hover_card.js";
 import { inspectorPanel } from "./inspector.js";
 import { keysPanel } from "./keys_panel.js";
+import { nanPanel } from "./nan_panel.js";
 import { minimapPanel } from "./minimap.js";
 import { outlinePanel } from "./outline.js";
 import type { Panel, Region } from "./panel.js";
@@ -19,6 +20,7 @@ import { morePanel, railPanel } from "./rail.js";
 import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
 import { savePanel } from "./save_panel.js";
+import { slowPanel } from "./slow_panel.js";
 import { speechPanel } from "./speech.js";
 import { summariesPanel } from "./summaries_panel.js";
 import { timelinePanel } from "./timeline_panel.js";
@@ -45,8 +47,10 @@ export const PANELS: readonly Panel[] = [
   devicesPanel,
   timelinePanel,
   costsPanel,
+  slowPanel,
   variablesPanel,
   debugPanel,
+  nanPanel,
   explainPanel,
   valuePanel,
   pastPanel,

@@ -2,10 +2,12 @@
 import type { RunState, SessionState } from "../wire/messages.js";
 import { clock, duration, plural, rate, significant, whole } from "../model/figures.js";
 import { headline, loopRate } from "../model/headline.js";
+import { headScalar, scalarText } from "../model/live_notes.js";
 import type { ViewState } from "../model/view_state.js";
 import type { ViewContext } from "./context.js";
 import { make, setText } from "./dom.js";
 import { Pace } from "./pace.js";
+import { drawCurve, sparkline } from "./sparkline.js";
 import { stateOf } from "./state.js";
 import type { Panel } from "./panel.js";
 
@@ -23,6 +25,9 @@ class RunBar {
   readonly #bar = make("div", { class: "fs-progress-bar", role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100" }, make("div"));
   readonly #progressText = make("span", { class: "fs-progress-text" });
   readonly #progress = make("span", { class: "fs-progress", "data-testid": "fs-progress" }, this.#progressText, this.#bar);
+  readonly #scalarText = make("span");
+  readonly #curve = sparkline();
+  readonly #scalar = make("span", { class: "fs-scalar", "data-testid": "fs-scalar" }, this.#scalarText, this.#curve);
   readonly #eta = figure("fs-eta", "time left");
   readonly #now = make("span", { class: "fs-now" });
   readonly #message = make("span", { class: "fs-message", "data-testid": "fs-message", role: "status" });
@@ -42,7 +47,7 @@ class RunBar {
       "div", { class: "fs-bar", "data-testid": "fs-bar" }, this.#state, buttons, this.#steps, this.#rate, this.#stepTime, this.#now,
       this.#eta, this.#nodes, make("span", { class: "fs-buttons" }, view.commands.button("find"), view.commands.button("panel")),
     );
-    this.#now.append(this.#progress, this.#message, this.#note, this.#skipped);
+    this.#now.append(this.#scalar, this.#progress, this.#message, this.#note, this.#skipped);
   }
 
   /** Shows the link to the session: whether it hears, and what was said. */
@@ -77,12 +82,23 @@ class RunBar {
     this.#state.title = text;
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? loopRate(model.run, isGoing) : rate(session.steps_per_s));
-    setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step`);
+    setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step${session.is_simulated ? ", wall" : ""}`);
+    this.#stepTime.title = session?.is_simulated ? "mean time of a step by the wall clock of this machine; simulated devices have a clock of their own" : "mean time of a step";
+    this.#showScalar(session);
     setText(this.#skipped, model.skipped > 0 ? `${whole(model.skipped)} skipped` : "");
     setText(this.#nodes, plural(model.nodes.size, "op"));
     setText(this.#note, session && model.control === "between cells" ? "buttons act between cells" : "");
     this.#showProgress(session, model.run, shown);
     this.#pace.update();
+  }
+
+  #showScalar(session: SessionState | null): void {
+    const found = headScalar(session?.scalars ?? []);
+    this.#scalar.hidden = found === null;
+    if (!found) return;
+    setText(this.#scalarText, scalarText(found));
+    this.#scalar.title = `${found.name}, as steps have fetched it lately, or a summary has it`;
+    drawCurve(this.#curve, matchMedia("(prefers-reduced-motion: reduce)").matches ? [] : found.curve);
   }
 
   #showProgress(session: SessionState | null, run: RunState | null, shown: ViewState): void {

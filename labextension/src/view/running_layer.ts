@@ -19,6 +19,8 @@ export class RunningLayer {
   #run: RunState | null = null;
   /** The operation at which the latest step failed. */
   failed: number | null = null;
+  /** The operations that made what steps are held for. */
+  culprits: readonly number[] = [];
 
   /** Takes the run's state; whether the picture differs now. */
   take(run: RunState | null, now_ms: number): boolean {
@@ -51,7 +53,8 @@ export class RunningLayer {
   /** What is drawn over the picture at a zoom. */
   marks(positions: Positions, theme: Theme, now_ms: number, zoom: number): Mark[] {
     const edgePaths = this.edgePaths;
-    const failed = failedMarks(positions.boxes.get(this.failedBox ?? ""), theme, zoom);
+    const found = this.culprits.flatMap((op) => edgePaths?.boxOf(op) ?? []).flatMap((box) => failedMarks(positions.boxes.get(box), theme, zoom, "NaN"));
+    const failed = [...failedMarks(positions.boxes.get(this.failedBox ?? ""), theme, zoom), ...found];
     if (!edgePaths || !this.#run) return failed;
     const chips = chipsOf(this.#run, (op) => edgePaths.frameOf(op), this.chosen);
     const tokens = this.#motion.at(now_ms, edgePaths, this.chosen, isStill());

@@ -20,11 +20,11 @@ export interface Tab {
 export const TABS: readonly Tab[] = [
   {
     id: "run", word: "Run", icon: "play", hint: "Fetch and feed, break and step, loops that run, the program as lowered",
-    acts: ["run-panel", "debug", "frames", "lowered"], panels: ["run", "debug"], first: "run-panel",
+    acts: ["run-panel", "debug", "stop-at-nan", "frames", "lowered"], panels: ["run", "debug", "stop-at-nan"], first: "run-panel",
   },
   {
     id: "time", word: "Time", icon: "timeline", hint: "Record steps; where their time goes: timeline, costs, shares on the boxes",
-    acts: ["record", "timeline", "costs", "heat"], panels: ["timeline", "costs"], first: "timeline",
+    acts: ["record", "timeline", "costs", "heat", "why-slow"], panels: ["timeline", "costs", "why-slow"], first: "timeline",
   },
   {
     id: "values", word: "Values", icon: "value", hint: "Variables, values of a held step, values over time, summaries, explanations",
