@@ -9,6 +9,7 @@ import numpy as np
 from handovers import as_step, hand_over, wrong
 
 from flowscope.errors import CancelledError
+from flowscope.runtime.resources import VariableState
 
 
 def _add_one(value: Any) -> None:
@@ -79,6 +80,78 @@ def a_variable_that_is_assigned(run: Any, m: Any) -> None:
 
     run.together(lambda: write(1.0), lambda: write(2.0), read)
     assert state.writes == 5
+
+
+class _On(np.ndarray):
+    """An array that lies on a device."""
+
+    device: Any = None
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.device = getattr(source, "device", None)
+
+
+class _Device:
+    """A device whose kernels may touch its own arrays alone."""
+
+    def holds(self, value: Any) -> bool:
+        return value.device is self
+
+    def put(self, value: Any) -> Any:
+        if self.holds(value):
+            return value
+        moved = value.copy().view(_On)
+        moved.device = self
+        return moved
+
+    def add_one(self, *values: Any) -> None:
+        for value in values:
+            assert self.holds(value), "a kernel got an array of another device"
+            value += 1
+
+    def one_more(self, value: Any) -> Any:
+        fresh = value.copy()
+        self.add_one(fresh)
+        return fresh
+
+
+@hand_over("runtime.device_variable", "runtime.resources")
+def a_variable_that_two_devices_update(run: Any, m: Any) -> None:
+    """Updates get arrays of their own device, whoever had the value before, and none is lost."""
+    devices = _Device(), _Device()
+    a, b = states = [VariableState(name, (1,)) for name in "ab"]
+    for state in states:
+        state.assign(devices[0].put(np.zeros(1).view(_On)))
+
+    def work(device: _Device) -> None:
+        one, other = [m.PlacedVariable(state, device) for state in states]
+        one.update(device.one_more, device.add_one)
+        assert device.holds(one.read())
+        one.change([other], device.add_one)
+
+    run.together(*[lambda d=device: work(d) for device in devices])
+    assert a.read()[0] == 4 and b.read()[0] == 2, (a.read(), b.read())
+
+
+wrong(
+    a_variable_that_two_devices_update,
+    "an update takes the value over before it takes the lock",
+    (
+        "        return self.state.update(fresh, in_place, self.device.put)\n",
+        "        self.state.relocate(self.device.put)\n"
+        "        return self.state.update(fresh, in_place)\n",
+    ),
+)
+wrong(
+    a_variable_that_two_devices_update,
+    "a change takes the values over before it takes the locks",
+    (
+        "        return self.state.change([v.state for v in others], in_place, self.device.put)\n",
+        "        for variable in (self, *others):\n"
+        "            variable.state.relocate(self.device.put)\n"
+        "        return self.state.change([v.state for v in others], in_place)\n",
+    ),
+)
 
 
 @hand_over("runtime.resources")

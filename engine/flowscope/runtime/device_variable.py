@@ -42,14 +42,11 @@ class PlacedVariable:
 
     def update(self, fresh: Callable[[Any], Any], in_place: Callable[[Any], None]) -> Any:
         """Changes the value atomically, on the device; returns the new one."""
-        self.state.relocate(self.device.put)
-        return self.state.update(fresh, in_place)
+        return self.state.update(fresh, in_place, self.device.put)
 
     def change(self, others: Sequence[PlacedVariable], in_place: Callable[..., None]) -> Any:
         """Changes it and others in one go, on the device; returns the new value of this one."""
-        for variable in (self, *others):
-            variable.state.relocate(self.device.put)
-        return self.state.change([v.state for v in others], in_place)
+        return self.state.change([v.state for v in others], in_place, self.device.put)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.state, name)

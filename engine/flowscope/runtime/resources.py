@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from flowscope.runtime.shared_updates import Doubt, UndoLog
     from flowscope.runtime.step import Step
 
+#: Returns a value on a device, or as it is; None for where it lies.
+Put = Callable[[Any], Any] | None
+
 #: So often a thread lets others go on before it waits for a lock.
 _TRIES = 50
 #: Whether there is space is looked at before a group of writes, for arrays of so many bytes.
@@ -393,12 +396,16 @@ class VariableState:
                 f"expected a value of shape {text(self.dims)}, got {text(shape)}"
             )
 
-    def update(self, fresh: Callable[[Any], Any], in_place: Callable[[Any], None]) -> Any:
+    def update(
+        self, fresh: Callable[[Any], Any], in_place: Callable[[Any], None], put: Put = None
+    ) -> Any:
         """Changes the value atomically; returns the new one.
 
         Args:
             fresh: Returns a new value for the old one, which it leaves alone.
             in_place: Changes the array that it is given.
+            put: Takes the value to the device where it is changed, see `relocate`; None for where
+                it lies.
 
         Raises:
             FailedPreconditionError: if the variable has no value yet.
@@ -409,6 +416,8 @@ class VariableState:
         try:
             if self.value is None:
                 raise uninitialized([self])
+            if put is not None:
+                self.value = put(self.value)
             self._turn += 1
             buffer, self.value = self.value, None
             try:
@@ -427,7 +436,12 @@ class VariableState:
                 self._lock.release()
         return buffer
 
-    def change(self, others: Sequence[VariableState], in_place: Callable[..., None]) -> Any:
+    def change(
+        self,
+        others: Sequence[VariableState],
+        in_place: Callable[..., None],
+        put: Put = None,
+    ) -> Any:
         """Changes this value and those of other variables in one go; returns the new one.
 
         All their locks are held meanwhile, so two such changes never mix. A buffer that somebody
@@ -437,6 +451,7 @@ class VariableState:
             others: Further variables, e.g. an optimizer's slots; each of them once.
             in_place: Gets one array per variable, this one's first, and changes them. If it finds
                 something wrong it raises before it changes anything.
+            put: Takes the values to the device where they are changed; None for where they lie.
 
         Raises:
             FailedPreconditionError: if variables have no value yet; it names them all.
@@ -453,6 +468,9 @@ class VariableState:
             missing = [s for s in states if s.value is None]
             if missing:
                 raise uninitialized(missing)
+            if put is not None:
+                for s in states:
+                    s.value = put(s.value)
             for s in states:
                 taken.append(s._take())  # noqa: PERF401 (what was taken so far is given back)
             in_place(*[array for array, _ in taken])
