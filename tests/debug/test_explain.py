@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.runtime.cost_learning import learn_costs
 
 pytestmark = pytest.mark.usefixtures("graph")
 FEED = np.array([[1.0, 2.0]], "f")
@@ -217,3 +218,16 @@ def test_explaining_sets_nothing_up_in_steps(sess):
     sess.explain("y")
     sess.run(fetches, {"x:0": FEED})
     assert sess.latest_plan is before and sess.planner.breakpoints is None
+
+
+def test_values_of_open_dimensions_say_where_their_bytes_come_from():
+    x = fs.placeholder(fs.float32, [None], name="x")
+    found = fs.where(fs.exp(x) > 0.0, name="found")
+    y = fs.identity(fs.cast(found, fs.float32) * 2.0, name="y")
+    feed = {x: np.ones(1000, "f")}
+    with fs.Session() as sess:
+        sess.run(y, feed)
+        assert "a guess, for nothing tells the open dimensions" in str(sess.explain("found"))
+        assert "4,000 bytes, as follows from what was fed last" in str(sess.explain("Exp"))
+        learn_costs(sess, y, feed, 1)
+        assert "8,000 bytes, as was measured last" in str(sess.explain("found"))

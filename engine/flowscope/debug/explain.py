@@ -12,10 +12,12 @@ from flowscope.debug.explanation import ExplainedTensor, Explanation, Sentence, 
 from flowscope.debug.statistics import picture, statistics
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.constant import Const
+from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.summary import counted, duration
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.state.variable_ops import ReadVariableOp
+from flowscope.plan.costs import Costs
 from flowscope.plan.locations import LoopAt
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
@@ -139,17 +141,34 @@ class _Explaining:
 
     def _cost(self, plan: Plan, node: Node) -> tuple[float, bool]:
         """Tells what one run of its node takes."""
+        costs = self._session.planner.costs(plan.request.feeds, plan.program)
+        self._bytes(costs, node)
         count, own_ns = self._measured.get(self._op.id, (0, 0))
         if count:
             seconds, runs = own_ns * 1e-9 / count, counted(count, "run")
             self._say("cost", f"It takes {duration(seconds)} each time, as measured in {runs}.")
             return seconds, True
-        costs = self._session.planner.costs(plan.request.feeds, plan.program)
         seconds, is_measured = costs.seconds(node), costs.is_measured(node)
         how = "as was measured" if is_measured else "estimated from shapes: trace a step to measure"
         what = "One iteration" if isinstance(node, LoopNode) else "It"
         self._say("cost", f"{what} takes about {duration(seconds)}, {how}.")
         return seconds, is_measured
+
+    def _bytes(self, costs: Costs, node: Node) -> None:
+        """Tells how large values of open dimensions are taken to be, and why."""
+        values = [v for v in node.outputs if v.spec.shape is None or None in v.spec.shape]
+        if not values or values[0].spec.dtype in (resource, variant):
+            return
+        nbytes = sum(costs.nbytes(v) for v in values)
+        if not all(costs.has_known_bytes(v) for v in values):
+            how = "a guess, for nothing tells the open dimensions: measure a step"
+        elif any(costs.is_size_measured(v) for v in values):
+            how = "as was measured last"
+        else:
+            how = "as follows from what was fed last"
+        self._say(
+            "cost", f"Its values have open dimensions: they count as {nbytes:,} bytes, {how}."
+        )
 
     # -- where it stands ------------------------------------------------------------------------
 

@@ -21,13 +21,14 @@ between processors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.op import Spec
-from flowscope.graph.shapes import Dims, is_known, size_of
+from flowscope.graph.shapes import Dims, compatible, is_known, size_of
 from flowscope.graph.work import PRODUCT
 from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile
 from flowscope.plan.program import Node, Program, Value
@@ -121,21 +122,46 @@ class CostTable:
     def __init__(self) -> None:
         self._measured: dict[_Key, _Measured] = {}
         #: How often loops ran that planning cannot count, and how often predicates were true, each
-        #: with how often that was seen: by the nodes' names.
-        self._often: dict[str, tuple[float, int]] = {}
+        #: with how often that was seen.
+        self._often: dict[_Identity, tuple[float, int]] = {}
+        #: The shapes of the newest outputs of nodes for which planning does not know them all.
+        self._made: dict[_Identity, tuple[Dims, ...]] = {}
 
     def learn_often(self, node: Node, often: float) -> None:
         """Notes how often a loop ran, or whether (1 or 0) a branch's predicate was true."""
-        seen, count = self._often.get(node.name, (0.0, 0))
+        key = _identity(node)
+        seen, count = self._often.get(key, (0.0, 0))
         if isinstance(node, LoopNode):
-            self._often[node.name] = float(often), count + 1
+            self._often[key] = float(often), count + 1
         else:
-            self._often[node.name] = (seen * count + often) / (count + 1), count + 1
+            self._often[key] = (seen * count + often) / (count + 1), count + 1
 
     def often(self, node: Node) -> float | None:
         """Returns what `learn_often` has noted: the last count, the share of true predicates."""
-        found = self._often.get(node.name)
+        found = self._often.get(_identity(node))
         return None if found is None else found[0]
+
+    def learn_made(self, node: Node, outputs: Sequence[Any]) -> None:
+        """Notes the shapes of what a node has made, where planning does not know them."""
+        if not all(is_known(v.spec.shape) for v in node.outputs):
+            self._made[_identity(node)] = tuple(getattr(x, "shape", None) for x in outputs)
+
+    def made(self, value: Value) -> Dims:
+        """Returns the shape that a value had when it was measured last; None where it was not."""
+        if not self._made or value.node is None:
+            return None
+        shapes = self._made.get(_identity(value.node), ())
+        found = shapes[value.index] if value.index < len(shapes) else None
+        return found if compatible(value.spec.shape, found) else None
+
+    def forget(self, edited: Collection[int]) -> None:
+        """Forgets what belongs to operations that are others now, by their numbers.
+
+        Seconds stay: they belong to ops and shapes.
+        """
+        for known in (self._often, self._made):
+            for key in [k for k in known if not set(k[1]).isdisjoint(edited)]:
+                del known[key]
 
     def learn(self, node: Node, inputs: Sequence[Any], seconds: float) -> None:
         """Notes what one invocation took.
@@ -175,6 +201,15 @@ class CostTable:
         return len(self._measured)
 
 
+#: What tells a node of a graph from all others, in whichever plan: its name, and the numbers of the
+#: operations that it was made of.
+_Identity = tuple[str, tuple[int, ...]]
+
+
+def _identity(node: Node) -> _Identity:
+    return node.name, tuple([o.id for o in node.origins])
+
+
 def _key(node: Node, shapes: Sequence[Any], device_type: str | None = None) -> _Key | None:
     if node.blocks or node.op.is_handle or node.op.is_blocking:
         return None
@@ -199,6 +234,14 @@ class Costs:
         #: What `seconds` has answered: several parts of planning ask for each node.
         self._seconds: dict[Node, float] = {}
 
+    def spec(self, value: Value) -> Spec:
+        """Returns what is known of a value: its shape may be the one that was measured last."""
+        found = self._specs.get(value, value.spec)
+        if is_known(found.shape) or found.dtype in (variant, resource):
+            return found
+        measured = self._table.made(value)
+        return found if measured is None else Spec(found.dtype, measured)
+
     def seconds(self, node: Node) -> float:
         """Returns the seconds of one invocation of a node of the program."""
         found = self._seconds.get(node)
@@ -207,54 +250,70 @@ class Costs:
         return found
 
     def _estimated(self, node: Node) -> float:
-        known = self._specs
         if node.blocks:
             return sum((self.seconds(n) for b in node.blocks for n in b.nodes), CALL_S)
-        inputs = [known.get(v, v.spec) for v in node.inputs]
+        inputs = [self.spec(v) for v in node.inputs]
         measured = self._table.find(node, [s.shape for s in inputs])
         if measured is not None:
             return measured
-        return estimate(node, inputs, [known.get(v, v.spec) for v in node.outputs])
+        return estimate(node, inputs, [self.spec(v) for v in node.outputs])
 
     def seconds_on(self, node: Node, device_type: str, profile: DeviceProfile) -> float:
         """Returns the seconds of one invocation of a node without blocks on a device.
 
         What was measured on devices of this type wins.
         """
-        known = self._specs
-        inputs = [known.get(v, v.spec) for v in node.inputs]
+        inputs = [self.spec(v) for v in node.inputs]
         measured = self._table.find(node, [s.shape for s in inputs], device_type)
         if measured is not None:
             return measured
-        outputs = [known.get(v, v.spec) for v in node.outputs]
+        outputs = [self.spec(v) for v in node.outputs]
         found = estimate_on(profile, node, inputs, outputs)
         return UNKNOWN_S if found is None else found
 
     def is_known(self, node: Node) -> bool:
         """Whether the seconds of a node without blocks follow from shapes, or were measured."""
-        known = self._specs
-        inputs = [known.get(v, v.spec) for v in node.inputs]
+        inputs = [self.spec(v) for v in node.inputs]
         if self._table.find(node, [s.shape for s in inputs]) is not None:
             return True
         return (
-            estimate_on(CPU_PROFILE, node, inputs, [known.get(v, v.spec) for v in node.outputs])
-            is not None
+            estimate_on(CPU_PROFILE, node, inputs, [self.spec(v) for v in node.outputs]) is not None
         )
 
     def is_measured(self, node: Node) -> bool:
         """Whether the seconds of a node without blocks were measured."""
-        shapes = [self._specs.get(v, v.spec).shape for v in node.inputs]
+        shapes = [self.spec(v).shape for v in node.inputs]
         return not node.blocks and self._table.find(node, shapes) is not None
 
     def nbytes(self, value: Value) -> int:
-        """Returns the bytes of a value: `UNKNOWN_BYTES` where its shape is unknown."""
-        spec = self._specs.get(value, value.spec)
+        """Returns the bytes of a value; an estimate where `has_known_bytes` is not true.
+
+        Open dimensions count as they were measured last. Where they were not, the value has
+        `UNKNOWN_BYTES`, or as many as its known dimensions alone ask for if these are more.
+        """
+        spec = self.spec(value)
         if spec.dtype is variant:
             return 0
         if spec.dtype is resource:
             spec = spec.variable or spec
         size = size_of(spec.shape)
-        return UNKNOWN_BYTES if size is None else size * spec.dtype.size
+        if size is not None:
+            return size * spec.dtype.size
+        known = math.prod([d for d in spec.shape or () if d is not None])
+        return max(UNKNOWN_BYTES, known * spec.dtype.size)
+
+    def has_known_bytes(self, value: Value) -> bool:
+        """True if a value's bytes follow from shapes, or were measured."""
+        spec = self.spec(value)
+        if spec.dtype is resource:
+            spec = spec.variable or spec
+        return spec.dtype is variant or is_known(spec.shape)
+
+    def is_size_measured(self, value: Value) -> bool:
+        """True if a value's shape is the one that was measured last."""
+        return not is_known(self._specs.get(value, value.spec).shape) and self.has_known_bytes(
+            value
+        )
 
     def trips(self, loop: LoopNode) -> float:
         """Returns how often a loop runs: as is known, as it ran last, else `UNKNOWN_TRIPS`."""

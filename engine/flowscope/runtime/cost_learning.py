@@ -26,7 +26,8 @@ def learn_costs(
     """Runs some steps, with all their effects, and notes what their operations take.
 
     Of operations in branches and loops those are measured whose inputs are made there. How often
-    loops run and which branches are taken is noted too.
+    loops run and which branches are taken is noted too, and the shapes of values that planning does
+    not know.
 
     Args:
         session: The session.
@@ -82,6 +83,8 @@ class _Clock:
         ):
             self._table.learn(node, shapes, seconds)
             self.found[node] = min(seconds, self.found.get(node, seconds))
+        if not node.blocks:
+            self._table.learn_made(node, outputs)
         if node in self._taken:
             self._ran.add(self._taken[node])
         if isinstance(node, LoopNode):

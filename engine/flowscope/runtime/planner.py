@@ -68,7 +68,6 @@ class Planner:
         moves: The numbers of the graph's edits that only gave an operation another device.
         back_ends: The code back ends, by the names that partitions have.
         queues: The queues that steps use, by the ids of the operations of their handles.
-        cost_table: What operations took that were measured.
         breakpoints: Returns those of a plan; None where none were set.
         around: Returns what is run in the place of a plan's function; None for that itself.
     """
@@ -86,7 +85,9 @@ class Planner:
         self.placements: dict[int, str] = {}
         self.placement_version = 0
         self.moves: set[int] = set()
-        self.cost_table = CostTable()
+        self._cost_table = CostTable()
+        #: How many edits of the graph the table has seen.
+        self._seen_edits = 0
         self.queues: dict[int, QueueState] = {}
         self._graph = graph
         self._config = config
@@ -196,6 +197,16 @@ class Planner:
 
         machine = self.machine(available_cores())
         return pays(plan.program, machine, costs(plan.program)) and not plan.has_split_groups
+
+    @property
+    def cost_table(self) -> CostTable:
+        """What was measured of operations that are still what they were then."""
+        edits = self._graph.edits
+        if self._seen_edits != edits:
+            edited = self._graph.edited_since(self._seen_edits)
+            self._cost_table.forget([op.id for op in edited if op.id not in self.moves])
+            self._seen_edits = edits
+        return self._cost_table
 
     def costs(self, feeds: Sequence[Tensor], program: Program) -> Costs:
         """Returns the costs of a program whose feeds have the shapes that were fed last."""
