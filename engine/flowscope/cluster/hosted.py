@@ -6,6 +6,7 @@ client has a gate of its own, which does what is asked of the client's.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -35,8 +36,10 @@ from flowscope.plan.program import Program
 from flowscope.runtime.containers import Container
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.rendezvous import Waiter
 from flowscope.runtime.split import DerivedError
 from flowscope.runtime.step import Step
+from flowscope.runtime.waiting import wait_for
 
 #: The answer of a run.
 Answer = tuple[dict[str, Any], list[Any]]
@@ -93,7 +96,11 @@ class HostedSteps:
         self._keeps: dict[StepId, bool] = {}
         #: Steps that have run here to their end.
         self._over: deque[StepId] = deque(maxlen=_MOST_ENDED)
-        self.taken = TakenElements(host.name)
+        self.taken = TakenElements(host.name, host.endpoint)
+        #: Whether steps have written here about which others may ask.
+        self._wrote: dict[StepId, bool] = {}
+        #: Those who wait for a step to end.
+        self._ends: set[Waiter] = set()
         self._runs: dict[str, Callable[[str, dict[str, Any], list[Any]], Answer]] = {
             "run": self._run,
             "step.confirm": self.taken.on_confirm,
@@ -122,6 +129,7 @@ class HostedSteps:
                 "step.abort": self._abort,
                 "step.agreed": self._agreed,
                 "step.give_back": self.taken.on_give_back,
+                "step.wrote": self._has_written,
                 "step.settled": self.taken.on_settled,
                 "steps.settled": self.doubts.heed,
                 "gate": self._gate,
@@ -217,7 +225,14 @@ class HostedSteps:
         ways = [Way(o.name, o.address, o.incarnation, o.instead) for o in met]
         for error in self._host.endpoint.connect_all(ways).values():
             raise error
-        plan = HostedPlan(self._host, session, shipment, header.get("had", ()))
+        plan = HostedPlan(
+            self._host,
+            session,
+            shipment,
+            header.get("had", ()),
+            header.get("writers", ()),
+            header.get("is_asked", False),
+        )
         session.plans[header["plan"]] = plan
         return {"shares_values": self._host.shares_values, "gone": plan.gone}, []
 
@@ -233,7 +248,7 @@ class HostedSteps:
                 raise DerivedError("the step has ended before it began here")
             self._steps[number] = step
             step.keeps_turns = self._keeps.pop(number, False)
-        has_failed = True
+        has_failed, before = True, step.writes() if plan.is_asked else 0
         try:
             fetched = step.run(values)
             traces, arrays = step.traces()
@@ -241,9 +256,16 @@ class HostedSteps:
             return traces | self._kept(number, step), [*fetched, *arrays]
         finally:
             with self._lock:
+                if plan.is_asked:
+                    self._note_writes(number, step.writes() != before or plan.is_worldly)
                 self._over.append(number)
                 del self._steps[number]
                 self.done += 1
+            for waiter in list(self._ends):
+                waiter.wake()
+            if step.held_back is not None:
+                self.taken.keep(number, step.client, step.held_back, plan.writers)
+                self.taken.give_back(number)
             if plan.shared_groups and (has_failed or number in self._ended):
                 self._say_rest(peer, number)
 
@@ -260,7 +282,7 @@ class HostedSteps:
         if taken is None:
             return {}
         with self._lock:
-            self.taken.keep(number, step.client, taken)
+            self.taken.keep(number, step.client, taken, step.writers)
             is_over = step.is_ended or number in self._ended
         # Who was lost before it was kept is told of no more.
         if is_over or not self._host.endpoint.is_connected(step.client):
@@ -269,6 +291,32 @@ class HostedSteps:
 
     def _offer(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         return answer_offer(header), []
+
+    def _note_writes(self, number: StepId, has_written: bool) -> None:
+        self._wrote[number] = has_written
+        while len(self._wrote) > _MOST_ENDED:
+            del self._wrote[next(iter(self._wrote))]
+
+    def _has_written(
+        self, peer: str, message: dict[str, Any]
+    ) -> dict[str, Any] | Callable[[], dict[str, Any]]:
+        """Ends a step here that has failed elsewhere; says whether it has written something."""
+        number, ends = StepId(message["client"], message["step"]), Waiter()
+        with self._lock:
+            self._ended.append(number)
+            step = self._steps.get(number)
+        if step is None:
+            return {"wrote": self._wrote.get(number, False)}
+        step.end(DerivedError("another part of the step has failed"))
+
+        def wait() -> dict[str, Any]:
+            self._ends.add(ends)
+            is_over = lambda: number not in self._steps  # noqa: E731
+            wait_for(is_over, ends, what="for a step to end", until=math.inf, owned_by=None)
+            self._ends.discard(ends)
+            return {"wrote": self._wrote.get(number, False)}
+
+        return wait
 
     def _read(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         return {}, [self._variable(peer, header).read()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.owners import HostOwner
-from flowscope.cluster.plans import Shipment, shared_groups
+from flowscope.cluster.plans import Shipment, is_worldly_call, shared_groups
 from flowscope.cluster.state_book import StateKey, check_there, key_of
 from flowscope.cluster.transport.channel import KeyTable
 from flowscope.errors import InternalError
@@ -46,6 +46,10 @@ class HostedPlan:
         programs: What these run.
         functions: What runs them.
         by_op: The same one operation at a time.
+        writers: The other workers that may write in its steps, where these take from queues.
+        is_asked: Whether others take from queues, and ask what its steps have written.
+        written: The variables that its steps write.
+        is_worldly: Whether they act on the world outside.
         gone: The positions in `had` of variables that have no value.
         takes_turns: Whether they can be stepped through by turns.
         resources: What the handles stand for.
@@ -67,7 +71,10 @@ class HostedPlan:
         session: HostedSession,
         shipment: Shipment,
         had: Sequence[Sequence[str]] = (),
+        writers: Sequence[str] = (),
+        is_asked: bool = False,
     ) -> None:
+        self.writers, self.is_asked = tuple(writers), is_asked
         self.programs = programs = [p.program for p in shipment.partitions]
         self.nodes = [n for p in programs for n in p.walk()]
         handles = {h.name: h for p in programs for h in handles_of(p)}
@@ -88,6 +95,9 @@ class HostedPlan:
         self.resources = tuple(states.values())
         self.feeds = shipment.feeds
         self.queues = queue_use(self.nodes, states)
+        written = dict.fromkeys(h for n in self.nodes if n.writes_state for h in n.handles)
+        self.written = [states[h] for h in written]
+        self.is_worldly = any(map(is_worldly_call, self.nodes))
         self.takes = tuple(sorted({i for p in self.parts for i in p.takes}))
         self.gives = tuple([i for p in self.parts for i in p.gives])
         names = dict(shipment.tasks)

@@ -17,7 +17,7 @@ from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.runtime.blas import one_thread
 from flowscope.runtime.part_trace import PartRecorder, packed
-from flowscope.runtime.queue_transactions import QueueTransaction
+from flowscope.runtime.queue_transactions import QueueTransaction, goes_back
 from flowscope.runtime.rendezvous import Rendezvous
 from flowscope.runtime.shared_updates import SharedUpdates
 from flowscope.runtime.split import DerivedError, SplitStep
@@ -65,6 +65,8 @@ class HostedStep:
         self._split: SplitStep | None = None
         self._error: BaseException | None = None
         self._parts: HeldParts | None = None
+        #: What it took, where it has failed and others may have written.
+        self.held_back: QueueTransaction | None = None
         #: Whether its partitions go on by turns alone.
         self.keeps_turns = False
 
@@ -123,6 +125,7 @@ class HostedStep:
                 gate.hold(-1)
             return self._computed(step, values)
         except BaseException as e:
+            self._hold_back(step, e)
             step.failed(e)
             raise
         finally:
@@ -133,6 +136,21 @@ class HostedStep:
             del steps_of_threads[me]
             if gate.raised:
                 gate.left(step)
+
+    def _hold_back(self, step: Step, error: BaseException) -> None:
+        """Keeps what it took, where others are to be asked first whether they have written."""
+        queues = step.queues
+        if self.writers and queues is not None and goes_back(error) and queues.can_give_back:
+            step.queues, self.held_back = None, queues
+
+    @property
+    def writers(self) -> Sequence[str]:
+        """The other workers that may write in it, where it takes from queues."""
+        return self._plan.writers
+
+    def writes(self) -> int:
+        """Returns how often what it writes was written so far, by anyone."""
+        return sum(v.writes for v in self._plan.written)
 
     def taken(self) -> QueueTransaction | None:
         """Returns what is given back should it fail elsewhere; None if it took nothing."""

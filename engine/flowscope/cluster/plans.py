@@ -19,11 +19,13 @@ from flowscope.cluster.transport.endpoint import Address
 from flowscope.errors import NotFoundError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
-from flowscope.ops.host.py_functions import bind_function, called_function
+from flowscope.ops.host.py_functions import HostFunc, bind_function, called_function
+from flowscope.ops.state.queue_ops import FIFOQueueHandle
 from flowscope.ops.state.update_groups import BeginUpdate
 from flowscope.plan import serialization
 from flowscope.plan.apart import takes_turns
 from flowscope.plan.crossings import keys, windows
+from flowscope.plan.effects import is_worldly
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node
 from flowscope.runtime.failures import located_at
@@ -185,6 +187,48 @@ def restarted(graph: Graph, nodes: Iterable[Node]) -> frozenset[str]:
     return frozenset(h.shared_name for h in named if restarts.get(h.shared_name) == h)
 
 
+class Takers:
+    """Which tasks of a plan use queues, and which leave what others can see.
+
+    Args:
+        by_task: The partitions by tasks, without the client's.
+    """
+
+    def __init__(self, by_task: Mapping[str, Sequence[Partition]]) -> None:
+        nodes = {t: [n for p in found for n in p.program.walk()] for t, found in by_task.items()}
+        self._takers = frozenset(t for t, found in nodes.items() if any(map(_is_queue, found)))
+        self._writers = frozenset(t for t, found in nodes.items() if any(map(is_seen, found)))
+
+    def met_by(self, task: str) -> frozenset[str]:
+        """Returns the tasks that one asks what they have written, or that ask it."""
+        if task in self._takers:
+            return self._writers
+        return self._takers if task in self._writers else frozenset()
+
+    def header(self, task: str) -> dict[str, Any]:
+        """Returns what the message that brings a task its part says of it, as items of it."""
+        found: dict[str, Any] = {}
+        if task in self._takers and self._writers - {task}:
+            found["writers"] = sorted(self._writers - {task})
+        if task in self._writers and self._takers - {task}:
+            found["is_asked"] = True
+        return found
+
+
+def _is_queue(node: Node) -> bool:
+    return isinstance(node.op, FIFOQueueHandle)
+
+
+def is_seen(node: Node) -> bool:
+    """Whether a node writes a variable, or acts on the world outside."""
+    return bool(node.op.writes_state and node.handles) or is_worldly_call(node)
+
+
+def is_worldly_call(node: Node) -> bool:
+    """Whether a node acts on the world outside, or calls a function that may."""
+    return is_worldly(node) or isinstance(node.op, HostFunc)
+
+
 def stripped(partition: Partition) -> Partition:
     """Returns a partition without what only the client's views ask of its program."""
     program = replace(partition.program, notes=(), same=(), tensors=())
@@ -192,6 +236,6 @@ def stripped(partition: Partition) -> Partition:
 
 
 __all__ = [
-    "Peer", "Shipment", "TaskPart", "at_user_of", "keys_of", "loads", "restarted", "shared_groups",
-    "stripped", "windows_of",
+    "Peer", "Shipment", "Takers", "TaskPart", "is_worldly_call", "keys_of", "loads", "restarted",
+    "shared_groups", "stripped", "windows_of",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from flowscope.cluster.pausing import Pausing
 from flowscope.cluster.plans import (
     Peer,
     Shipment,
+    Takers,
     TaskPart,
     keys_of,
     restarted,
@@ -105,6 +106,7 @@ class ClusterFunction:
         own = by_task.pop(session.task, [])
         self.others = [TaskPart(t, found) for t, found in by_task.items()]
         self.tasks = frozenset(by_task)
+        self._takers = Takers(by_task)
         self._keys = keys_of(partitions)
         self._windows = windows_of(partitions)
         self.table = KeyTable(self._keys, self._process_of, self._windows)
@@ -251,7 +253,7 @@ class ClusterFunction:
             self._restarted,
         )
         header = {"kind": "plan.ship", "session": session.number, "plan": self.number}
-        header |= use.header()
+        header |= use.header() | self._takers.header(one.task)
         data = shipment.dumps(session.asks(one.task))
         return self._endpoint.start_run(one.task, header, [as_bytes(data)])
 
@@ -261,7 +263,7 @@ class ClusterFunction:
         for route in self.table.routes.values():
             if task in (route.sender, route.receiver):
                 found |= {route.sender, route.receiver}
-        return found & self.tasks - {task}
+        return (found | self._takers.met_by(task)) & self.tasks - {task}
 
 
 class ClusterStep:

@@ -78,9 +78,7 @@ class QueueTransaction:
 
     def abort(self, error: BaseException) -> None:
         """Moves back what is to go back, as the step has ended with an error."""
-        if isinstance(error, Exception) and not isinstance(error, _FROM_OUTSIDE):
-            return
-        if not self._may_be_seen():
+        if goes_back(error) and not self._may_be_seen():
             self.give_back()
 
     @property
@@ -106,6 +104,11 @@ class QueueTransaction:
         return queue.take_back(put) and len(put) <= _MOST_NOTED
 
 
+def goes_back(error: BaseException) -> bool:
+    """Whether a step that has ended with an error gives back what it took."""
+    return not isinstance(error, Exception) or isinstance(error, _FROM_OUTSIDE)
+
+
 def _note(
     noted: dict[QueueState, list[Sequence[Element]]],
     queue: QueueState,
@@ -122,4 +125,4 @@ def _note(
         moves[:] = [()] * (_MOST_NOTED + 1)
 
 
-__all__ = ["QueueTransaction", "QueueUse"]
+__all__ = ["QueueTransaction", "QueueUse", "goes_back"]
