@@ -10,6 +10,13 @@ MINUTES ?= 5
 SCHEDULES ?= 100000
 FUZZ_ARGS ?=
 WAITS ?= 2000
+TAKERS ?= 300
+STOPS ?= 50
+MOVES ?= 300
+FREEZES ?= 100
+FAULTS ?= 300
+CIRCLES ?= 300
+MUTANTS ?= 2000
 TIMES ?= 200
 BUSY ?= 2
 TESTS ?= tests/cluster
@@ -88,12 +95,18 @@ test-browser: $(STAMPS)/dev $(STAMPS)/front-end ## the tests in a real browser
 	$(BROWSER_TESTS)
 
 .PHONY: fuzz
-fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, schedules (MINUTES=5 WAITS=2000 SCHEDULES=100000)
+fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, faults, schedules (MINUTES=5 WAITS=2000 FAULTS=300)
 	$(PY) tests/fuzz/fuzz.py --minutes $(MINUTES) $(FUZZ_ARGS)
 	$(PY) tests/fuzz/fuzz_waits.py --count $(WAITS)
 	$(PY) tests/fuzz/fuzz_placed.py
 	$(PY) tests/fuzz/fuzz_placed.py --cluster
-	$(PY) tests/helpers/random_takers.py 300
+	$(PY) tests/helpers/random_takers.py $(TAKERS)
+	$(PY) tests/helpers/random_stops.py $(STOPS)
+	$(PY) tests/helpers/split_moves.py $(MOVES)
+	$(PY) tests/helpers/waiting_circles.py $(CIRCLES)
+	$(PY) tests/helpers/graph_mutants.py $(MUTANTS)
+	$(PY) tests/helpers/random_faults.py $(FAULTS)
+	$(PY) tests/helpers/faults_while_shipping.py $(FREEZES)
 	$(PY) tests/fuzz/hand_overs.py --count $(SCHEDULES)
 
 .PHONY: stress

@@ -1,11 +1,13 @@
 """How long a host keeps what a client's own sessions have."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from local_clusters import wait_until
+from struck import Strike, after, before
 
 from flowscope.cluster.host import Host
 from flowscope.cluster.transport.endpoint import Endpoint
@@ -51,6 +53,39 @@ def test_a_lost_client_has_a_grace(client: Endpoint, grace_s: float) -> None:
     assert host.held_bytes() == 0
     # A timer that was cancelled ends by itself.
     wait_until(lambda: not any(t.name == f"values of {CLIENT}" for t in threading.enumerate()), 10)
+
+
+@pytest.mark.parametrize("returns", [after, before], ids=["before", "after"])
+def test_a_client_that_comes_back_while_it_is_taken_for_lost_keeps_its_values(
+    client: Endpoint, monkeypatch: pytest.MonkeyPatch, returns: Callable[..., Any]
+) -> None:
+    """Its first message comes before, or after, the end of its values is set a time."""
+    host, is_lost = Host(TASK, SECRET, grace_s=0.5), threading.Event()
+    lost = host.endpoint.on_lost
+
+    def come_back() -> None:
+        client.connect(TASK, host.endpoint.address, host.endpoint.incarnation)
+        client.tell(TASK, {"kind": "ping"})
+        wait_until(lambda: CLIENT in host._clients)
+
+    def lose(*told: Any) -> None:
+        lost(*told)
+        is_lost.set()
+
+    monkeypatch.setattr(host.endpoint, "on_lost", lose)
+    strike = Strike(monkeypatch, host._own, "drop_later", returns(come_back))
+    try:
+        client.connect(TASK, host.endpoint.address, host.endpoint.incarnation)
+        client.tell(TASK, {"kind": "ping"})
+        wait_until(lambda: CLIENT in host._clients)
+        value_of(host)
+        client._peers[TASK].close()
+        assert is_lost.wait(30.0) and strike.struck == 1
+        assert host._own._timers == {}
+        wait_until(lambda: f"values of {CLIENT}" not in [t.name for t in threading.enumerate()])
+        assert host.held_bytes() == 16
+    finally:
+        host.close()
 
 
 def test_a_goodbye_leaves_nothing(client: Endpoint) -> None:

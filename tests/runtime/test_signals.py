@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+import sys
 import threading
 import time
 
@@ -279,6 +280,20 @@ def test_a_call_tells_what_its_function_raised():
         call.result()
 
 
+def raising_outside(own):
+    """A handler that raises wherever it interrupts, but in one frame: a test's own.
+
+    There an alarm that comes again - the first may be lost in a callback - would leave the test
+    between its last step and the end of its alarms, where a busy machine holds it up.
+    """
+
+    def handler(signum, frame):
+        if frame is not own:
+            raise LateError
+
+    return handler
+
+
 @pytest.fixture
 def no_gc_callbacks():
     """Takes away what test tools call at each collection: what a handler raises there is lost."""
@@ -293,7 +308,7 @@ def no_gc_callbacks():
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
 def test_alarms_at_any_instruction_lose_nothing(graph, handled, mode, no_gc_callbacks):
-    handled(signal.SIGALRM, raising)
+    handled(signal.SIGALRM, raising_outside(sys._getframe()))
     v = fs.Variable(np.zeros(8, np.float32), name="v")
     w = fs.Variable(np.zeros(8, np.float32), name="w")
     both = fs.group(v.assign_add(fs.ones([8])), w.assign_add(fs.ones([8])))

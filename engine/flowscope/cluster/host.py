@@ -138,8 +138,8 @@ class Host:
 
     def _call(self, peer: str, message: dict[str, Any]) -> Answer | Callable[[], Answer]:
         if peer.startswith(CLIENT_PREFIX) and peer not in self._clients:
-            self._clients.add(peer)
             self._own.back(peer)
+            self._clients.add(peer)
         return answer(self.handlers, peer, message)
 
     def _ping(self, peer: str, message: dict[str, Any]) -> None:
@@ -161,6 +161,8 @@ class Host:
         if peer.startswith(CLIENT_PREFIX) and not self.endpoint.is_connected(peer):
             self._end(peer)
             self._own.drop_later(peer)
+            if self.endpoint.is_connected(peer):  # it has come back meanwhile
+                self._own.back(peer)
 
     def _silent_clients(self) -> list[tuple[str, float]]:
         """Returns who is connected, also before it has said anything, and how long it is silent."""
