@@ -36,7 +36,7 @@ QUICK = OMP_NUM_THREADS=1 $(PY) -m pytest -q -n auto --dist worksteal -m "not sl
 
 # Their own cache: they run beside other tests, and the last to end would overwrite the other's.
 BROWSER_CACHE = -o cache_dir=.pytest_cache/browser
-BROWSER_TESTS = $(PY) -m pytest -m browser $(BROWSER_CACHE) $(PYTEST_ARGS)
+BROWSER_TESTS = $(PY) -m pytest -m browser -o testpaths=tests/browser $(BROWSER_CACHE) $(PYTEST_ARGS)
 
 # How pytest ends where PYTEST_ARGS name no test of the browser's.
 NOTHING_COLLECTED := 5

@@ -29,7 +29,7 @@ def refusal(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
 
 @functools.cache
 def advice_by_name() -> dict[str, str]:
-    """Returns what to do in place of each name that TensorFlow 1 has and flowscope has not."""
+    """The hint in place of each name that TensorFlow 1 has and flowscope has not."""
     from flowscope.absent_names import ABSENT  # at need: most programs never ask for such a name
 
     return {name: advice for _, advice, names in ABSENT for name in names.split()}

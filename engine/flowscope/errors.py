@@ -124,7 +124,7 @@ class OpError(Exception):
         return made
 
     def facts(self) -> dict[str, Any]:
-        """Returns what is known beside the message: the constructor's keywords, as plain data."""
+        """The fields beside the message: the constructor's keywords, as plain data."""
         return {
             "op": self.op_name,
             "op_type": self.op_type,

@@ -387,7 +387,7 @@ _ABOUT = "Written by `python -m flowscope.exports`: what is changed here is lost
 
 
 def sources() -> dict[str, list[tuple[str, str]]]:
-    """Returns what modules show: their names for it, and the package's."""
+    """The public names: those of modules, each with the package's."""
     found: dict[str, list[tuple[str, str]]] = {}
     for module in WHOLE:
         found[module] = [(name, name) for name in import_module(module).__all__]
@@ -414,7 +414,7 @@ def _shown(imports: Iterable[tuple[str, list[tuple[str, str]]]]) -> str:
 
 
 def part_sources(part: str) -> dict[str, list[tuple[str, str]]]:
-    """Returns what modules show in a part: their names for it, and the part's."""
+    """The public names in a part: those of modules, each with the part's."""
     found = {}
     for module, words in LAZY_PARTS[part].items():
         pairs = []

@@ -89,7 +89,7 @@ def convert_variables_to_constants(
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
 ) -> GraphDef:
-    """Returns what the outputs need, with constants in place of variables.
+    """The graph that the outputs need, with constants in place of variables.
 
     Args:
         sess: A session of the graph, in which the variables have values.

@@ -16,7 +16,7 @@ from flowscope.part_names import PART_NAMES
 def part(
     module: str, namespace: dict[str, Any]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Returns what a part consists of: its `__getattr__`, its `__dir__` and its `__all__`.
+    """The parts of a lazy module: its `__getattr__`, its `__dir__` and its `__all__`.
 
     Args:
         module: The part's name, "flowscope.nn".
@@ -39,6 +39,6 @@ def part(
 
 
 def _member(module: str, name: str) -> Any:
-    """Returns what a module has under a name; in a package that may be a module."""
+    """The attribute of a module under a name; in a package that may be a module."""
     loaded = import_module(module)
     return getattr(loaded, name) if hasattr(loaded, name) else import_module(f"{module}.{name}")

@@ -488,7 +488,7 @@ def _refuse(op: str, defaults: dict[str, Any], **given: Any) -> None:
 
 
 def _returned(op: str, outputs: list[str], found: Any) -> Any:
-    """Returns what a function returned as the op's outputs: one, or a named tuple of several."""
+    """The op's outputs of a function's result: one, or a named tuple of several."""
     if isinstance(found, SparseTensor):
         found = _parts(found)
     return namedtuple(op, outputs)(*found[: len(outputs)]) if outputs else found

@@ -182,7 +182,7 @@ def loop_of(
 
 
 def costs(fs: Any, target: Any, devices: list[str], is_peer: bool) -> dict[str, float]:
-    """Returns what an iteration of two kinds of loops costs on all processes."""
+    """The CPU time of an iteration of two kinds of loops, on all processes."""
     found = {}
     for kind in ("streamed", "value"):
         with loop_of(fs, target, devices, 32, kind) as (run, trips):
@@ -198,7 +198,7 @@ def costs(fs: Any, target: Any, devices: list[str], is_peer: bool) -> dict[str, 
 
 
 def cpu_seconds() -> float:
-    """Returns what this process and its children have computed; TensorFlow's side has no psutil."""
+    """The CPU time of this process and its children; TensorFlow's side has no psutil."""
     ticks = 0.0
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended

@@ -34,7 +34,7 @@ def watched(name: str, rounds: int) -> str:
 
 
 def breakpoint_ns() -> str:
-    """Returns what a breakpoint costs that does not hold."""
+    """The cost of a breakpoint that does not hold."""
     with fs.Graph().as_default(), fs.Session() as sess:
         n = fs.placeholder(fs.int64, [])
         start = [fs.constant(0, fs.int64), fs.constant([1.0])]

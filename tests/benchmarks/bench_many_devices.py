@@ -22,7 +22,7 @@ SIZES = {1: (2.0, 2.0), 8: (2.0, 0.3), 64: (4.0, 0.6)}
 
 
 def build(devices: int) -> tuple[Any, Any]:
-    """Returns what is fetched and what is fed of a program on so many devices."""
+    """The fetches and the feeds of a program on so many devices."""
     rng = random.Random(0)
     x = fs.placeholder(fs.float32, [8], name="x")
     values = [x]

@@ -21,7 +21,7 @@ class Model:
         self.feed = feed
 
     def build(self, fs: Any) -> tuple[Any, dict[Any, Any]]:
-        """Returns what is fetched, and what is fed."""
+        """The fetches and the feeds."""
         raise NotImplementedError
 
     def run(self) -> None:

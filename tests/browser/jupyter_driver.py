@@ -198,7 +198,7 @@ class JupyterServer:
             self._process.stdout.close()
 
     def log_text(self) -> str:
-        """Returns what the server has printed so far."""
+        """The server's output so far."""
         return "".join(self._log)
 
     def request(self, path: str, method: str = "GET") -> Any:

@@ -97,7 +97,7 @@ def static(root: Path) -> Path:
 
 @pytest.fixture
 def opened(page: Page, static: Path, graph: Any, monkeypatch: Any) -> Any:
-    """Returns what opens the view of a graph."""
+    """A function that opens the view of a graph."""
     monkeypatch.setattr(bus, "PERIOD_S", 1e6)
     return lambda: View(page, static, Feed(graph))
 

@@ -44,7 +44,7 @@ class Notebook:
         self.init = fs.global_variables_initializer()
 
     def values(self):
-        """Returns what a new session finds: random numbers depend on the number of its steps."""
+        """The results of a new session: random numbers depend on the number of its steps."""
         with fs.Session(graph=self.graph) as session:
             session.run(self.init)
             return session.run({"z": self.z, "first": self.first, "second": self.second})

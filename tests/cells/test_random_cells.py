@@ -110,7 +110,7 @@ def edits(draw, cells):
 
 
 def block(kind, f, start, used):
-    """Returns what a loop, a branch, ... makes of two values: of the first one's shape."""
+    """The result of a loop, a branch, ... of two values: of the first one's shape."""
     start = start + 0.0
 
     def body(x):

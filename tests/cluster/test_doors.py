@@ -168,7 +168,7 @@ def test_who_connects_waits_for_the_whole_handshake_no_longer_than_it_said():
 
 
 def shaken(initiator, acceptor):
-    """Returns what both ends find, whose words go to each other in pieces."""
+    """The findings of both ends, whose words go to each other in pieces."""
     found, unsent = {}, {initiator: next(initiator), acceptor: next(acceptor)}
     pair = {initiator: acceptor, acceptor: initiator}
     while any(unsent.values()):

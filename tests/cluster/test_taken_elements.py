@@ -25,7 +25,7 @@ def ends() -> Iterator[tuple[Cluster, list[Host]]]:
 
 
 def shared_queue(task: int, name: str = "q") -> tuple[Any, Any, Any]:
-    """Returns what fills a queue of a worker with 1, 2 and 3, a dequeue, and its size."""
+    """An operation that fills a worker's queue with 1, 2 and 3, a dequeue, and its size."""
     with on(task), fs.container("shared"):
         queue = fs.FIFOQueue(10, fs.int32, [], shared_name=name)
         return queue.enqueue_many([[1, 2, 3]]), queue.dequeue(), queue.size()

@@ -33,7 +33,7 @@ def waits(waiter: str, peer: str, what: str = "x:0", seconds: float = 2.0, step:
 
 
 def told(*looks, health=WELL, rests=None, round_trip_s=0.0):
-    """Returns what a step's error says after these looks; time passes only as it is let pass."""
+    """The text of a step's error after these looks; time passes only as it is let pass."""
     rest = [list(seen) for seen in looks]
 
     def look():

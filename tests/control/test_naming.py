@@ -15,7 +15,7 @@ Moments = namedtuple("Moments", "mean spread")
 
 
 def names(loop):
-    """Returns what the variables of a loop are called in its condition and in its body."""
+    """The names of a loop's variables in its condition and in its body."""
     (op,) = {t.op for t in fs.nest.flatten(loop)}
     found = [[t.op.name for t in f.inputs] for f in op.definition.functions]
     inside, bodies = [[n.rpartition("/")[2] for n in one] for one in found]

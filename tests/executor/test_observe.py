@@ -45,7 +45,7 @@ def looked(fetches, feeds=None, mode="tokens", before=()):
 
 
 def frames(gate, name):
-    """Returns what was told of a loop, place by place."""
+    """The reports of a loop, place by place."""
     return [f for w in gate.places for f in running([w]) if f.path == name]
 
 

@@ -23,7 +23,7 @@ def new_graph() -> Iterator[None]:
 
 
 def in_thread(function: Callable[[], Any]) -> Any:
-    """Returns what the function returns in a thread of its own."""
+    """The result of the function in a thread of its own."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(function()))
     thread.start()

@@ -12,7 +12,7 @@ def variable(name="v"):
 
 
 def repeated(body, start, **options):
-    """Returns what a body of one value makes of it in three iterations."""
+    """The value that a body makes of one in three iterations."""
     loop = fs.while_loop(
         lambda i, _: i < 3, lambda i, x: (i + 1, body(x)), [fs.constant(0), start], **options
     )

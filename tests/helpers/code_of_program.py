@@ -37,7 +37,7 @@ def double(x: Any) -> Any:
 
 
 def computed(program: Program, job: Job) -> list[Any]:
-    """Returns what the code of a program gives."""
+    """The results of a program's code."""
     region = whole_region(program)
     code = generate(region, Modules(np), generator, to_executor)
     with fs.Graph().as_default(), fs.Session() as sess:
@@ -49,7 +49,7 @@ def computed(program: Program, job: Job) -> list[Any]:
 
 
 def computed_elsewhere(jobs: list[Job], env: dict[str, str]) -> list[list[Any]]:
-    """Returns what the code of each program gives that a second process makes."""
+    """The results of each program's code, made and run by a second process."""
     sent = pickle.dumps([tuple(job) for job in jobs])
     done = subprocess.run(
         [sys.executable, __file__], input=sent, env=env, check=True, capture_output=True

@@ -57,7 +57,7 @@ class DaskPorts:
         return str(self.call(self._served(handlers, protocol)))
 
     def call(self, work: Any) -> Any:
-        """Returns what a coroutine returns on the event loop."""
+        """The result of a coroutine on the event loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop.asyncio_loop).result(10)
 
     async def _served(self, handlers: dict[str, Any], protocol: str) -> str:

@@ -11,7 +11,7 @@ THRESHOLDS = [
 
 
 def both(monkeypatch, function, *arrays):
-    """Returns what a step gives with oneDNN, where it is installed, and what it gives without."""
+    """A step's results with oneDNN, where it is installed, and without."""
 
     def run():
         with fs.Graph().as_default() as graph, fs.Session(graph=graph) as sess:

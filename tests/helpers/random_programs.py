@@ -448,7 +448,7 @@ def outcome(
 
 
 def facts(error: Any) -> tuple[Any, ...]:
-    """Returns what modes must agree on: class, words, operation, iterations and line.
+    """The facts of an error that modes agree on: class, words, operation, iterations, line.
 
     Not on what an input comes from: in tokens mode that may be the Merge of a branch or loop.
     """

@@ -60,7 +60,7 @@ def session(
 
 
 def noted(stop: Any) -> Told:
-    """Returns what is compared of a stop."""
+    """The facts of a stop that are compared."""
     point = stop.breakpoint
     op = stop.op.name if stop.op is not None else None
     return op, point.is_after, stop.iterations, point.number, point.hits, stop.step

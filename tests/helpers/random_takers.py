@@ -185,7 +185,7 @@ def _unheard(host: Host) -> list[int]:
 
 
 def _left(sess: fs.Session, program: Program, hosts: list[Host]) -> list[int]:
-    """Returns what is in the queues, once no step is on its way."""
+    """The elements in the queues, once no step is on its way."""
     end = time.monotonic() + 20
     while any(h.steps.running or len(h.steps.taken) for h in hosts):
         assert time.monotonic() < end, "steps of clients that are gone have not ended"

@@ -98,7 +98,7 @@ class WaitingProgram:
         return self.numbers.uniform(-1, 1, SHAPE).astype(np.float32)
 
     def fed(self, step: int) -> list[Any]:
-        """Returns what a step is fed."""
+        """The feeds of a step."""
         return list(np.random.default_rng(step).uniform(-1, 1, (2, *SHAPE)).astype(np.float32))
 
     def place(self) -> Any:

@@ -37,7 +37,7 @@ OTHERS = [pair for pair in itertools.product(SITES, MODES) if pair != ONE]
 
 
 def outcome(seed: int, site: str, mode: Any, cluster: Any) -> list[Any]:
-    """Returns what the steps of a program give, its variables, and how full its queues are.
+    """The results of a program's steps, its variables, and how full its queues are.
 
     An error ends it: what had been written by then depends on the order in which things run.
     """

@@ -71,7 +71,7 @@ def interrupted(notebook, cell, source, at):
 
 
 def described():
-    """Returns what the default graph is, but for the numbers of operations."""
+    """The default graph as data, without the numbers of operations."""
     graph = fs.get_default_graph()
     operations = graph.get_operations()
     assert all(graph._by_name[op.name] is op for op in operations)

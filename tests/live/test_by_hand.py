@@ -115,7 +115,7 @@ class Running:
 
 @pytest.fixture
 def run(monkeypatch, graph):
-    """Returns what starts a held step, which ends with the test."""
+    """A function that starts a held step, which ends with the test."""
     made = []
 
     def start(fetch, feeds=None, mode="tokens"):

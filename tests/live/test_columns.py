@@ -81,7 +81,7 @@ def test_a_message_travels_as_json_and_buffers(graph):
 
 
 def vector():
-    """Returns what the front end's tests read: columns as they travel, and the nodes they are."""
+    """The data of the front end's tests: columns as they travel, and the nodes they are."""
     with fs.Graph().as_default() as graph:
         model()
         by_hand()

@@ -24,7 +24,7 @@ WORDS = {
 
 
 def made(op: str) -> Any:
-    """Returns what a raw op returns for the arguments of its row."""
+    """The result of a raw op for the arguments of its row."""
     return eval(f"fs.raw_ops.{op}({ROWS[op]['arguments']})", WORDS)  # noqa: S307
 
 

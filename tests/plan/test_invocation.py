@@ -28,7 +28,7 @@ def program(wait=False):
 
 
 def told(mode, fetches, feeds, before=None):
-    """Returns what a probe is told in a mode, by node and iterations, and the fetched values."""
+    """The reports of a probe in a mode, by node and iterations, and the fetched values."""
     seen = {}
 
     def probe(node, iterations, outputs):

@@ -115,7 +115,7 @@ def bits(array):
 
 
 def said(plan, at, seen, fed):
-    """Returns what a plan says of a tensor: bits by iterations; None of what it cannot say."""
+    """The bits of a tensor in a plan by iterations; None for what it cannot say."""
     if at.kind == "constant":
         return {(): bits(at.constant)}
     if at.kind == "fed" or (at.value is not None and at.value in plan.program.feeds):

@@ -22,7 +22,7 @@ PATIENCE_S = 30
 
 
 def in_child(function):
-    """Returns what a function returns in a forked process."""
+    """The result of a function in a forked process."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     child = context.Process(target=lambda: theirs.send(function()))

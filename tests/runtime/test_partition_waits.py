@@ -139,7 +139,7 @@ IDS = ["home-far-home", "answer-first", "inner-loops", "inner-loops-of-arrays", 
 
 
 def run(build, places, mode, target="", **config):
-    """Returns what two steps of a program fetch."""
+    """The fetched values of two steps of a program."""
     with fs.Graph().as_default():
         fetches, before, feeds = build(places)
         options = fs.ConfigProto(mode=mode, operation_timeout_in_ms=DEADLINE_MS, **config)

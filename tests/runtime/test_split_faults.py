@@ -26,7 +26,7 @@ def until(is_true):
 
 
 def endless():
-    """Returns what runs until somebody ends it, with values that cross in both directions."""
+    """A loop that runs until it is ended, with values that cross in both directions."""
     x = fs.placeholder(fs.float32, [2])
 
     def body(i, a, b):
@@ -209,7 +209,7 @@ def test_the_error_is_the_cause_and_names_its_operation(mode, seed):
 
 
 def left_behind():
-    """Returns what steps would leave: threads, mailboxes, values."""
+    """The leftovers of steps: threads, mailboxes, values."""
     found = [type(o) for o in gc.get_objects()]
     return len(threading.enumerate()), sum(issubclass(t, Mailbox | TaggedMailbox) for t in found)
 

@@ -36,7 +36,7 @@ def normal(*shape):
 
 
 def both_ways(fetch, feeds):
-    """Returns what compiled mode gives, after comparing it with op mode."""
+    """The results of compiled mode, after comparing them with op mode's."""
     with fs.Session() as a, fs.Session(config=fs.ConfigProto(mode="op")) as b:
         got = a.run(fetch, feeds)
         np.testing.assert_array_equal(got, b.run(fetch, feeds))

@@ -118,7 +118,7 @@ def test_as_default_leaves_the_default_graph():
 
 
 def draws(graph_seed, op_seed):
-    """Returns what two sessions draw of one op."""
+    """The draws of one op in two sessions."""
     with fs.Graph().as_default():
         if graph_seed is not None:
             fs.set_random_seed(graph_seed)

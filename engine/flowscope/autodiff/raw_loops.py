@@ -140,7 +140,7 @@ class _Lifter:
     # -- values ---------------------------------------------------------------------------------
 
     def _value(self, tensor: Tensor, scope: _Scope) -> Tensor:
-        """Returns what stands for a tensor in a scope."""
+        """The tensor in a scope of a tensor from outside."""
         if scope.around is None or tensor.op.definition.is_handle:
             return tensor
         found = scope.values.get(tensor)
@@ -192,7 +192,7 @@ class _Lifter:
         raise _refused(op, f'"{tensor.name}" is used where only the other side of a branch is')
 
     def _outside(self, tensor: Tensor, scope: _Scope) -> Tensor:
-        """Returns what stands for a tensor that comes into the loop in which a scope lies."""
+        """The tensor in a scope of one that comes into the loop around it."""
         frame = scope.frame
         while scope.around is not None and scope.frame is frame:
             scope = scope.around

@@ -158,7 +158,7 @@ def _filled(op: Operation, gs: Cotangents) -> Cotangents:
 
 
 def _converted(op: Operation, results: Any) -> Cotangents:
-    """Returns what a user's function gave as cotangents: it may give numbers, or one alone."""
+    """The cotangents that a user's function gave: it may give numbers, or one alone."""
     results = list(results) if isinstance(results, list | tuple) else [results]
     _check_number(op, results)
     return [

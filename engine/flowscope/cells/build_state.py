@@ -41,7 +41,7 @@ class Memory:
         self.collections = {key: list(entries) for key, entries in graph._collections.items()}
 
     def changes(self, graph: Graph) -> list[Change]:
-        """Returns what is different now."""
+        """The changes since then."""
         found = []
         for name, table in tables(graph).items():
             known = self.tables.get(name, {} if _is_kept(graph, name) else table)
@@ -55,7 +55,7 @@ class Memory:
         return found
 
     def added(self, graph: Graph) -> dict[Any, list[Any]]:
-        """Returns what collections have now and had not then."""
+        """The items that collections have now and had not then."""
         found = {}
         for key, entries in graph._collections.items():
             old = {id(e) for e in self.collections.get(key, ())}

@@ -57,7 +57,7 @@ _Found = tuple[Seen, Iterable[Any]] | None
 
 
 def behaviour(function: Any) -> Seen:
-    """Returns what a callable does, to be compared by `Comparison`."""
+    """The fingerprint of a callable, to be compared by `Comparison`."""
     return _Reader().see(function)
 
 
@@ -240,7 +240,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    """Returns what a code object does: all but its lines and its file."""
+    """The fingerprint of a code object: all but its lines and its file."""
     return (
         code.co_name,
         (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),

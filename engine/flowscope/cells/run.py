@@ -120,7 +120,7 @@ class Run(Making):
         return found.union(owners)
 
     def _read_by_others(self) -> list[Operation]:
-        """Returns what gradients have added to functions that stay, and others may read."""
+        """The operations that gradients added to functions that stay, which others may read."""
         functions = {f.block: f for f in self._graph.functions.values()} if self._unmade else {}
         return [
             op

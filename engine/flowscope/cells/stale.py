@@ -128,7 +128,7 @@ class Spread:
             self._set(op, Stale("inherited") if inherits else None)
 
     def _cause(self, op: Operation) -> str:
-        """Returns what has happened to the operation itself, "" for nothing."""
+        """The change of the operation itself, "" for none."""
         for t in op.inputs:
             if t.op.stale is not None and t.op.stale.kind == "gone":
                 return f'takes "{t.name}", which {t.op.stale.cause}'
@@ -231,7 +231,7 @@ def _order(op: Operation) -> int:
 
 
 def _instead(graph: Graph, op: Operation) -> str:
-    """Returns what to do about a tensor that is gone: those who take it must take the new one."""
+    """A hint about a tensor that is gone: those who take it must take the new one."""
     holders = [o for o in graph.get_operations() if any(p is op for p in _before(o))]
     if holders:
         return _again(labels(graph, holders))

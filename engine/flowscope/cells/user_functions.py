@@ -61,7 +61,7 @@ class Held:
         self.function, self._behaviour = later.function, later._behaviour
 
     def giving_back(self) -> Callable[[], None]:
-        """Returns what makes it call again what it calls now."""
+        """A function that restores what it calls now."""
         before = self.function, self._behaviour
 
         def give_back() -> None:

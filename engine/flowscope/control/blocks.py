@@ -111,7 +111,7 @@ class Function:
         return self.parameters[-1]
 
     def inside(self, tensor: Tensor) -> Tensor:
-        """Returns what stands in the block for a tensor of another: a parameter, made at need.
+        """The tensor in the block of a tensor of another: a parameter, made at need.
 
         Raises:
             GraphError: if the tensor stands in a block that does not enclose this one.
@@ -271,7 +271,7 @@ class GradientBody(Function):
         self._copies: dict[Operation, Operation] = {}
 
     def inside(self, tensor: Tensor) -> Tensor:
-        """Returns what stands in the block for a tensor of another."""
+        """The tensor in the block of a tensor of another."""
         found = self._inside.get(tensor)
         if found is None and self._is_copied(tensor.op):
             for op in self._missing(tensor.op):
@@ -285,7 +285,7 @@ class GradientBody(Function):
         return isinstance(op.definition, Const) or (self.recomputes and is_repeatable(op))
 
     def _missing(self, op: Operation) -> list[Operation]:
-        """Returns what is to be copied for an operation, itself the last."""
+        """The operations to copy for an operation, itself the last."""
         found, stack = set(), [op]
         while stack:
             op = stack.pop()

@@ -52,7 +52,7 @@ def cond(
     fn1: Callable[[], Any] | None = None,
     fn2: Callable[[], Any] | None = None,
 ) -> Any:
-    """Returns what `true_fn` returns where `pred` is true, else what `false_fn` returns.
+    """The result of `true_fn` where `pred` is true, else that of `false_fn`.
 
     Both functions are called once, while the graph is built. What is made inside them runs only if
     the branch is taken; what they use from outside has run already. Effects inside, such as
@@ -200,7 +200,7 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """Returns what the function of the first true predicate returns.
+    """The result of the function of the first true predicate.
 
     Args:
         pred_fn_pairs: (bool scalar tensor, function) pairs, or a dict of them.
@@ -295,7 +295,7 @@ def switch_case(
     default: Callable[[], Any] | None = None,
     name: str = "switch_case",
 ) -> Any:
-    """Returns what the function with the number `branch_index` returns.
+    """The result of the function with the number `branch_index`.
 
     Args:
         branch_index: An int32 scalar tensor.

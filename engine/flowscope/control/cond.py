@@ -88,7 +88,7 @@ class Cond(Op, host_inputs=(0,)):
 
 
 def always_run(op: Operation) -> list[Operation]:
-    """Returns what is computed for a Cond operation alone, and yet whichever branch is taken.
+    """The operations computed for a Cond operation alone, whichever branch is taken.
 
     These are operations outside whose outputs nothing else takes; views mark them (SPEC D4).
     """
@@ -116,7 +116,7 @@ def _merged(a: Spec, b: Spec) -> Spec:
 
 
 def widened(a: Dims, b: Dims) -> Dims:
-    """Returns what two shapes have in common."""
+    """The shape of which two shapes are special cases."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])
@@ -184,7 +184,7 @@ def _is_kept(tensor: Tensor) -> bool:
 
 
 def _packed(op: Operation, tensors: list[Tensor]) -> list[Tensor]:
-    """Returns what a gradient takes of a Cond operation in a branch: its lists out of one.
+    """The tensors that a gradient takes of a Cond in a branch: its lists, unpacked.
 
     Else each branch around would keep all lists of all branches inside of it, one by one.
 
@@ -274,7 +274,7 @@ def _differentiate(
 
 
 def _sliced(branches: list[_BranchGradient], outers: list[Tensor]) -> dict[Tensor, DType]:
-    """Returns what only slices are taken of, in both branches, with the dtype of the indices."""
+    """The tensors that both branches only take slices of, with the dtype of the indices."""
     sliced = {}
     for outer in outers:
         found = [g for b in branches if (g := b.found.get(outer)) is not None]

@@ -182,7 +182,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Returns what `foldl` does, from the last part of `elems` to the first; same arguments."""
+    """`foldl` from the last part of `elems` to the first; same arguments."""
     options = _options(parallel_iterations, back_prop, swap_memory)
     return _folded(fn, elems, initializer, True, options, name or "foldr")
 

@@ -41,7 +41,7 @@ def variable_names(functions: Sequence[Callable[..., Any]], variables: Sequence[
 
 
 def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Returns what a function calls its first arguments, "" where it does not say."""
+    """The names of a function's first arguments, "" for one without."""
     try:
         arguments = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # a built-in function, say

@@ -176,7 +176,7 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> MergeOutput:
 
 
 def _parts(data: Any) -> list[Tensor] | None:
-    """Returns what slices or a sparse tensor are made of, in their order; None for others."""
+    """The tensors of slices or of a sparse tensor, in their order; None for others."""
     if isinstance(data, SparseTensor):
         return [data.indices, data.values, data.dense_shape]
     if isinstance(data, IndexedSlices):
@@ -232,7 +232,7 @@ def StackPushV2(
 
 
 def StackPopV2(*, handle: Tensor, elem_type: Any, name: str | None = None) -> Tensor:
-    """Returns what lies on top of the stack; running it takes it off."""
+    """The element on top of the stack; running it takes it off."""
     return apply(stacks.StackPop(as_dtype(elem_type)), handle, name=name)
 
 

@@ -206,7 +206,7 @@ class Last:
         self._newer, self._count, self._older = newer, count, older
 
     def put(self, value: Any, limit: int) -> Last:
-        """Returns what holds one value more."""
+        """A list with one value more."""
         if self._count < limit:
             return Last((value, self._newer), self._count + 1, self._older)
         return Last((value, None), 1, self._newer)

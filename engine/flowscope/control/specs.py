@@ -7,7 +7,7 @@ from flowscope.graph.op import Spec
 
 
 def outside(spec: Spec) -> Spec:
-    """Returns what holds for a value of this Spec in every call: not its value."""
+    """The Spec that holds in every call: without the known value."""
     return Spec(spec.dtype, spec.shape, variable=spec.variable)
 
 

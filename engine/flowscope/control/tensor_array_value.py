@@ -205,7 +205,7 @@ class Items:
         return self.put(index, value if old is None else old + value)
 
     def zeros(self) -> Items:
-        """Returns what stands for zeros of the same size: no values."""
+        """Zeros of the same size, which hold no values."""
         form = self.form
         return Items(self.size, Form(form.name, form.dtype, can_grow=True, is_uniform=False), {})
 

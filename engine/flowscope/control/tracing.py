@@ -80,7 +80,7 @@ def from_tensors(structure: Any, tensors: Sequence[Tensor]) -> Any:
 
 
 def kind(leaf: Any) -> str:
-    """Returns what messages call a leaf: "a tensor", "a SparseTensor", ..."""
+    """The name of a leaf in messages: "a tensor", "a SparseTensor", ..."""
     is_special = isinstance(leaf, Composite | IndexedSlices | SparseTensor)
     return f"fs.{type(leaf).__name__}" if is_special else "a tensor"
 
@@ -142,7 +142,7 @@ def scalar(pred: Tensor) -> Tensor:
 
 
 def call(function: Callable[..., Any], what: str, *args: Any) -> Any:
-    """Returns what a user's function returns.
+    """The result of a user's function.
 
     Raises:
         DTypeError: if it cannot be called.

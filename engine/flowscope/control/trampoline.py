@@ -16,7 +16,7 @@ Work = Generator["Work[Any]", Any, _Result]
 
 
 def driven(work: Work[_Result]) -> _Result:
-    """Returns what a work returns; raises what it raises, or what a nested one does."""
+    """The result of a work; its error, or that of a nested one, is raised."""
     waiting: list[Work[Any]] = [work]
     value: Any = None
     error: BaseException | None = None

@@ -255,7 +255,7 @@ def _check_structure(loop_vars: Any, found: list[Any]) -> None:
 
 
 def _alike(found: Any, loop_vars: list[Any]) -> Any:
-    """Returns what the body returned in the form of the loop variables: slices may become dense."""
+    """The body's results in the form of the loop variables: slices may become dense."""
     leaves = []
     for i, (v, like) in enumerate(zip(nest.flatten(found), nest.flatten(loop_vars), strict=True)):
         try:

@@ -82,7 +82,7 @@ class Story:
         self.events.append(Event("dead", unit.name, it.name))
 
     def of(self, op: str) -> list[Event]:
-        """Returns what happened to an operation."""
+        """The events of an operation."""
         return [e for e in self.events if e.unit == op]
 
 

@@ -130,7 +130,7 @@ class Machine:
             self._retire(it)
 
     def next(self) -> ReadyUnit | None:
-        """Returns what to run next; None if nothing is ready.
+        """The next unit to run; None if none is ready.
 
         Nothing may be ready while invocations are on their way; else the step is finished.
         """

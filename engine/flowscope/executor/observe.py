@@ -145,7 +145,7 @@ class Position:
         return Where("tokens", loops, node, self._running())
 
     def moved(self, unit: Unit, it: Iteration, is_dead: bool) -> list[Moved]:
-        """Returns what is told of a unit that gave its tokens."""
+        """The report of a unit that gave its tokens."""
         loops = [(node, one.number) for node, one in self._loops(it)]
         if unit.kind is Kind.NEXT_ITERATION:
             return self._moved_back(unit, loops)
@@ -181,7 +181,7 @@ class Position:
     # -- values ---------------------------------------------------------------------------------
 
     def values(self) -> dict[object, Any]:
-        """Returns what is alive: the tokens on their way, of the iterations around the unit.
+        """The live arrays: the tokens on their way, of the iterations around the unit.
 
         Of iterations that are on their way at the same time the unit's own comes first.
         """
@@ -356,7 +356,7 @@ class _Look:
         return any(self.is_busy(one) for f in children for one in f.iterations)
 
     def held(self, frame: Frame) -> tuple[str, str]:
-        """Returns what holds the next iteration of a frame, in a word and as a sentence."""
+        """The reason why a frame's next iteration waits, in a word and as a sentence."""
         assert frame.parent is not None
         its = list(frame.iterations)
         if frame.parked:
@@ -375,7 +375,7 @@ class _Look:
         return ("edge", f"{edge} waits for {cause}") if cause and edge else ("", "")
 
     def _follower(self, its: list[Iteration]) -> str:
-        """Returns what the second oldest iteration waits for, where it waits for the oldest."""
+        """The reason why the second oldest iteration waits, where it waits for the oldest."""
         if len(its) < 2 or self.is_busy(its[1]) or self._blocker(its[1]):
             return ""
         edge = self._edge(its[0])
@@ -389,7 +389,7 @@ class _Look:
         return ""
 
     def _cause(self, it: Iteration) -> str:
-        """Returns what an iteration waits for: others, what runs in it, what is to run first."""
+        """The reason why an iteration waits: others, what runs in it, what is to run first."""
         found = self._blocker(it)
         if found:
             return found

@@ -47,13 +47,13 @@ def limit_of(graph: ExecutorGraph, frame: Frame) -> int | None:
 
 
 def _test(frame: StaticFrame) -> Node | None:
-    """Returns what decides whether there is another iteration."""
+    """The predicate of a frame's LoopCond."""
     conds: list[Unit] = [u for u in frame.units if u.kind is Kind.LOOP_COND]
     return conds[0].node.inputs[0].node if len(conds) == 1 else None
 
 
 def _step(value: Value, merge: Node, entered: Mapping[Value, Any]) -> int | None:
-    """Returns what is added to a counter in an iteration."""
+    """The number that an iteration adds to a counter."""
     node = value.node
     if node is None or not isinstance(node.op, ADD):
         return None

@@ -72,7 +72,7 @@ class Block:
         return other is self
 
     def awaited(self, op: Operation) -> Operation:
-        """Returns what operations of this block wait for where they are to wait for `op`.
+        """The operation that operations of this block wait for in place of `op`.
 
         For an operation of a block around it that is what stands here for its value. Where it has
         none, or runs blocks of its own, that is itself: then all of this block waits.
@@ -103,7 +103,7 @@ class Block:
 
 
 def outermost_read_in(tensor: Tensor, block: Block) -> Tensor:
-    """Returns what a parameter stands for, as far outside as a block can take it from."""
+    """The tensor that a parameter stands for, from as far outside as a block can take it."""
     found = at = tensor
     while at.op.definition.is_parameter:
         outer = dict(at.op.block.captured()).get(at)
@@ -132,7 +132,7 @@ def misplaced(thing: Tensor | Operation, use: str = "used") -> GraphError:
 
 
 def _way_out(thing: Tensor | Operation, block: Block) -> str:
-    """Returns what a user can do who wants a value of a body outside."""
+    """A hint how to use a value of a body outside."""
     if isinstance(thing, Operation):
         return "it runs with its body; have the body return a tensor, and ask for that"
     outer = outermost(thing)

@@ -272,7 +272,7 @@ class Building:
         return tuple(dict.fromkeys(block.awaited(op) for op in ops))
 
     def _apart(self, thing: Any) -> Any:
-        """Returns what is waited for in place of one output of a branch or a loop.
+        """The operations to wait for in place of one output of a branch or a loop.
 
         Where something in it may wait for others, one output can be there long before another.
         """
@@ -426,7 +426,7 @@ class Building:
             here.gradients = before
 
     def building_context(self) -> tuple[Any, ...]:
-        """Returns what tells two places of building apart: block, control inputs, cell."""
+        """A key of the place of building: block, control inputs, cell."""
         here, cell = self._here, self._next_order // PLACES
         return here.block, here.control, cell
 

@@ -70,7 +70,7 @@ def _shown(array: Any) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _scalar_text(dtype: Any, value: bytes) -> str:
-    """Returns what is shown of a number: NumPy takes a while, and graphs are full of ones."""
+    """The text of a number, cached: NumPy takes a while, and graphs are full of ones."""
     return _shown(np.frombuffer(value, dtype)[0])
 
 
@@ -214,7 +214,7 @@ def _found(value: Any, dtype: DType | None) -> Any:
 
 
 def _plain_numbers(value: Any, dtype: DType | None) -> Any:
-    """Returns what NumPy takes for objects as an array of numbers.
+    """An array of numbers from values that NumPy takes for objects.
 
     Raises:
         DTypeError: if it is none, or an integer is larger than the largest of 64 bits.

@@ -38,7 +38,7 @@ class CurrentStep(Protocol):
     whole: Any
 
     def call_function(self, function: Callable[[], Any]) -> Any:
-        """Returns what a function of the user's returns."""
+        """The result of a function of the user's."""
 
     def start_function(self, function: Callable[[], Any]) -> Any:
         """Starts a function on a thread of its own; returns its `HostCall`."""

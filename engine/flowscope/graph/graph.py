@@ -144,7 +144,7 @@ class Graph(Building, Edits, WrittenForms):
     def _taken(
         self, definition: Op, inputs: tuple[Tensor, ...], origin: Origin, name: str
     ) -> tuple[Tensor, ...]:
-        """Returns what a new operation takes, some of whose inputs do not stand in its block.
+        """The inputs of a new operation, some of which stand outside its block.
 
         Raises:
             GraphError: if one belongs to another graph, or stands in a block that it cannot leave.
@@ -186,7 +186,7 @@ class Graph(Building, Edits, WrittenForms):
             raise e.located(op=self._full(name), op_type=None, **_place(origin)) from None
 
     def here(self, tensor: Tensor) -> Tensor:
-        """Returns what stands for a tensor in the block that is being built: itself, for most.
+        """The tensor in the block that is being built of a given one: itself, for most.
 
         Raises:
             GraphError: if it stands in a block that does not enclose this one.

@@ -178,7 +178,7 @@ def _positions(declared: tuple[int, ...] | range, count: int) -> frozenset[int]:
 
 @functools.cache
 def _compared(cls: type[Op]) -> Callable[[Op], Any]:
-    """Returns what gets the attributes that count when two ops of a class are compared."""
+    """A getter of the attributes by which two ops of a class are compared."""
     names = [f.name for f in dataclasses.fields(cls) if f.compare]
     return operator.attrgetter(*names) if names else lambda op: ()
 
@@ -432,7 +432,7 @@ class Op(Immutable):
         return _positions(self.host_outputs, count)
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
-        """Returns what placement and safepoints estimate: by default one flop per element."""
+        """The flops and bytes of one invocation, by default one flop per element."""
         flops: float | None = 0.0
         nbytes: float | None = 0.0
         for i, spec in enumerate((*outputs, *inputs)):

@@ -12,7 +12,7 @@ operators: dict[str, Callable[..., Any]] = {}
 
 
 def operate(method: str, *args: Any) -> Any:
-    """Returns what an operator of the table gives."""
+    """The result of an operator of the table."""
     function = operators.get(method)
     if function is None:
         load(f"operator {method}")

@@ -133,7 +133,7 @@ def _joined(op: Operation, before: dict[Operation, int], number: dict[Operation,
 
 
 def _parents(op: Operation) -> list[Operation]:
-    """Returns what must be finished first; what comes from an iteration before need not."""
+    """The operations that must finish first, without those of an iteration before."""
     return [*[t.op for t in op.inputs if not is_back_edge(t, op)], *op.control_inputs]
 
 

@@ -178,7 +178,7 @@ def merge_dim(a: int | None, b: int | None) -> int | None:
 
 
 def merge_dims(a: Dims, b: Dims) -> Dims:
-    """Returns what is known from both; raises InvalidArgumentError if they contradict."""
+    """The dimensions known from either; raises InvalidArgumentError if they contradict."""
     if a is None:
         return b
     if b is None:
@@ -352,7 +352,7 @@ class TensorShape:
         return TensorShapeProto([TensorShapeProto.Dim(-1 if d is None else d) for d in self._dims])
 
     def merge_with(self, other: Any) -> TensorShape:
-        """Returns what is known from both; raises ValueError if they contradict."""
+        """The shape known from both; raises ValueError if they contradict."""
         return TensorShape(merge_dims(self._dims, as_dims(other)))
 
     def concatenate(self, other: Any) -> TensorShape:

@@ -70,7 +70,7 @@ class InputSpec:
             raise InvalidArgumentError(f"layer {layer!r} expected {wanted}, got {x.spec}")
 
     def _missed(self, dims: Dims) -> str:
-        """Returns what was expected of a shape that does not fit, else an empty text."""
+        """The text of what was expected of a shape that does not fit; "" if it fits."""
         if dims is None:
             needs_rank = self.ndim is not None or self.min_ndim is not None or self.axes
             return "an input of known rank" if needs_rank else ""
@@ -235,7 +235,7 @@ class Layer:
     # -- use ---------------------------------------------------------------------------------------
 
     def __call__(self, inputs: Any, *args: Any, scope: Any = None, **kwargs: Any) -> Any:
-        """Returns what `call` makes of the inputs, a tensor or a structure of them.
+        """The outputs of `call`, a tensor or a structure of them.
 
         Args:
             inputs: A tensor or a list of them.

@@ -101,7 +101,7 @@ Rows = list[tuple[Any, list[str]]]
 
 
 def _entries() -> tuple[dict[str, Rows], Rows]:
-    """Returns what is public with its names: by topic what can be called, and the values.
+    """The public names: the functions and classes by topic, and the values.
 
     A topic is the first line of the module in which something is defined.
     """
@@ -142,7 +142,7 @@ def _names_of(prefix: str, module: types.ModuleType) -> Iterator[tuple[str, Any]
 
 
 def _exported(module: types.ModuleType) -> set[str]:
-    """Returns what a module shows: what it imports by `as` or `*`, and its `__all__`.
+    """The public names of a module: what it imports by `as` or `*`, and its `__all__`.
 
     Where it has none, what it defines counts.
     """

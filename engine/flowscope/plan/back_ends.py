@@ -108,7 +108,7 @@ class BackEnd(Protocol):
     """Makes something to run of regions."""
 
     def compile(self, region: Region, target: Target, variant: Variant) -> Executable:
-        """Returns what runs a region.
+        """The executable of a region.
 
         Args:
             region: The region.
@@ -124,7 +124,7 @@ class PythonCode:
     """Writes a region as one Python function."""
 
     def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
-        """Returns what runs a region."""
+        """The executable of a region."""
         modules, generator = target.modules, variant.generator(target.generator)
         stepper = Stepper(region, modules, generator)
         code = generate(
@@ -148,7 +148,7 @@ class OpByOp:
     """Interprets a region, one operation at a time."""
 
     def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
-        """Returns what runs a region."""
+        """The executable of a region."""
         _check_plain(variant, "op")
         unsafe = unsafe_positions(region.nodes)
         function = Interpreter(region, target.modules, target.generator, unsafe)
@@ -168,7 +168,7 @@ class Tokens:
         self._is_compiled = is_compiled
 
     def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
-        """Returns what runs a region; with breakpoints one operation at a time: the driver asks."""
+        """The executable of a region; with breakpoints the driver runs one operation at a time."""
         if self._is_compiled and isinstance(variant, Breakpoints):
             return Tokens(self._drive, is_compiled=False).compile(region, target)
         _check_plain(variant, "tokens")

@@ -137,7 +137,7 @@ class CostTable:
             self._often[key] = (seen * count + often) / (count + 1), count + 1
 
     def often(self, node: Node) -> float | None:
-        """Returns what `learn_often` has noted: the last count, the share of true predicates."""
+        """The last count of a loop, or a predicate's share of true values; None if not learned."""
         found = self._often.get(_identity(node))
         return None if found is None else found[0]
 
@@ -235,7 +235,7 @@ class Costs:
         self._seconds: dict[Node, float] = {}
 
     def spec(self, value: Value) -> Spec:
-        """Returns what is known of a value: its shape may be the one that was measured last."""
+        """The known Spec of a value: its shape may be the one that was measured last."""
         found = self._specs.get(value, value.spec)
         if is_known(found.shape) or found.dtype in (variant, resource):
             return found
@@ -330,7 +330,7 @@ class Costs:
 
 
 def fed_specs(program: Program, shapes: Iterable[Dims]) -> dict[Value, Spec]:
-    """Returns what values are like in a step whose feeds have these shapes.
+    """The specs of values in a step whose feeds have these shapes.
 
     In loops they are what they are in the first iteration. Where the shapes fit no node that takes
     them, the step will fail there: nothing is known of it then.

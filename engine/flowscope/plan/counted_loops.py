@@ -65,7 +65,7 @@ def _only_node(condition: Program, device: str) -> Node | None:
 
 
 def _step(loop: LoopNode, variable: int) -> int | None:
-    """Returns what every iteration adds to a variable; None where that is not a known number."""
+    """The constant that every iteration adds to a variable; None if there is none."""
     node = loop.next_values[variable].node
     if node is None or node not in loop.body.nodes or not isinstance(node.op, ADD):
         return None

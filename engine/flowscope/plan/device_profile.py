@@ -23,7 +23,7 @@ class Link:
     latency_s: float = 10e-6
 
     def seconds(self, nbytes: float) -> float:
-        """Returns what it takes to bring so many bytes across."""
+        """The seconds of a transfer of so many bytes."""
         return self.latency_s + nbytes / self.bytes_per_s
 
 
@@ -44,7 +44,7 @@ class DeviceProfile:
     memory_bytes: int = 0
 
     def seconds(self, work_s: float, calls: int = 1) -> float:
-        """Returns what a kernel takes.
+        """The seconds of a kernel.
 
         Args:
             work_s: Seconds that its work takes one core of a CPU.
@@ -58,7 +58,7 @@ CPU_PROFILE = DeviceProfile()
 
 
 def transfer_s(nbytes: float, source: DeviceProfile, target: DeviceProfile) -> float:
-    """Returns what it takes to bring bytes from one device's memory into another's.
+    """The seconds of a transfer between the memories of two devices.
 
     Between two memories that are not the host's they cross the host's.
     """

@@ -58,7 +58,7 @@ def execution(
     write_optimistic: Write | None = None,
     operations: Mapping[int, Operation] | None = None,
 ) -> Execution:
-    """Returns what the executor needs to run a program.
+    """A program in the form in which the executor runs it.
 
     Args:
         region: The program's nodes, with what it takes and gives.

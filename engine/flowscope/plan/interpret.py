@@ -154,7 +154,7 @@ class _Block:
         return self._stands[1]
 
     def invoker(self, index: int, node: Node) -> Invoker:
-        """Returns what runs a node, made now."""
+        """A new function that runs a node."""
         made = self.invokers[index] = Invoker(node, self._modules)
         return made
 
@@ -479,7 +479,7 @@ class _Here:
         return self._node
 
     def values(self) -> dict[object, Any]:
-        """Returns what is alive, by the identities of the values."""
+        """The live arrays, by the identities of their values."""
         return values_in(self._step.run, self._step.values)
 
     def replace(self, identity: object, array: Any) -> bool:

@@ -70,7 +70,7 @@ def scalar_expression(node: Node) -> Expression | None:
 
 
 def counter(node: Node) -> tuple[int, ...]:
-    """Returns what tells a random node's draws from others': op seed, and its path of calls."""
+    """The key of a random node's draws: its op seed, and a hash of its path of calls."""
     seed: int = node.op.seed  # type: ignore[attr-defined]
     return (seed, zlib.crc32("/".join(node.path).encode())) if node.path else (seed,)
 

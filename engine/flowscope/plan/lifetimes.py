@@ -74,7 +74,7 @@ class Lifetimes:
 
 
 def lifetimes(program: Program, shapes: Sequence[Dims], by_op: bool = False) -> Lifetimes:
-    """Returns what is alive in a program.
+    """The live ranges of a program's values.
 
     Args:
         program: The program.

@@ -282,14 +282,14 @@ class Here(Protocol):
         """Lets a `flowscope.runtime.samples.Sample` trace what comes next."""
 
     def values(self) -> dict[object, Any]:
-        """Returns what is alive, by the identities of the values."""
+        """The live arrays, by the identities of their values."""
 
     def replace(self, identity: object, array: Any) -> bool:
         """Puts an array into the place of a value; returns whether that is alive."""
 
 
 def values_in(run: Any, values: Mapping[Value, Any]) -> dict[object, Any]:
-    """Returns what is alive, in what runs inside of others too, by the identities of the values.
+    """The live arrays, also of nested runs, by the identities of their values.
 
     Args:
         run: The run of the part.

@@ -42,7 +42,7 @@ class Accesses:
         self._readers: dict[Key, list[Node]] = {}
 
     def before(self, key: Key, writes: bool) -> list[Node]:
-        """Returns what an access must wait for."""
+        """The nodes that an access must wait for."""
         last = [self._last[key]] if key in self._last else []
         return [*last, *self._readers.get(key, ())] if writes else last
 
@@ -101,7 +101,7 @@ class Place:
         names.count += 1
 
     def get(self, value: Value) -> Value:
-        """Returns what stands here for a value of the program that is lowered."""
+        """The lowered value of a value of the program."""
         found = self.values.get(value)
         if found is not None:
             return found
@@ -111,7 +111,7 @@ class Place:
         return outer if is_ambient(outer.node) else self.bring(outer)
 
     def bring(self, outer: Value) -> Value:
-        """Returns what stands here for a value of the place around it."""
+        """The value in this place of a value of the place around it."""
         found = self._brought.get(outer)
         if found is None:
             found = self._brought[outer] = self._enter(outer)
@@ -128,7 +128,7 @@ class Place:
             found.stand_for(value)
 
     def pivot(self) -> Node | None:
-        """Returns what runs where the place does; None for the step, which always does."""
+        """A node that runs whenever the place does; None for the step, which always runs."""
         return None
 
     def let(self, *values: Value) -> None:
@@ -178,7 +178,7 @@ class Place:
         return self.make(*_constant(value, dtype, what), owner, steers=True).outputs[0]
 
     def arrival(self, value: Value, owner: Node) -> Node:
-        """Returns what has run here once a value is there, which this place gets."""
+        """A node of this place that has run once a value is there."""
         assert value.node is not None
         if value.node in self._members:
             return value.node
@@ -231,7 +231,7 @@ class Branch(Place):
         return found if found in self._gated else self.bring(found)
 
     def pivot(self) -> Node:
-        """Returns what runs where the place does."""
+        """A node that runs whenever the place does."""
         if self._pivot is None:
             chosen = self.bring(self._pred)
             self._pivot = self.make(Identity(), "pivot", (chosen,), [chosen.spec])
@@ -270,7 +270,7 @@ class Frame(Place):
         return merge
 
     def pivot(self) -> Node | None:
-        """Returns what runs in every iteration; None until there is a variable."""
+        """A node that runs in every iteration; None until there is a variable."""
         return self._pivot
 
 
@@ -283,7 +283,7 @@ class Body(Place):
         self._pivot: Node | None = None
 
     def pivot(self) -> Node:
-        """Returns what runs where the place does."""
+        """A node that runs whenever the place does."""
         if self._pivot is None:
             assert self.parent is not None
             spec = self._test.spec

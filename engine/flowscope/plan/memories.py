@@ -7,7 +7,7 @@ import functools
 
 @functools.cache
 def memory_of(device: str) -> str:
-    """Returns what names the memory of a device: the full name of one of those that have it."""
+    """The name of a device's memory: the full name of one of the devices that share it."""
     return host_of(device) if is_host(device) else device
 
 
@@ -19,7 +19,7 @@ def is_host(device: str) -> bool:
 
 @functools.cache
 def host_of(device: str) -> str:
-    """Returns what names the memory of a device's host."""
+    """The name of the memory of a device's host."""
     return f"{device.rpartition('/device:')[0]}/device:CPU:0"
 
 

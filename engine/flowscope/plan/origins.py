@@ -109,7 +109,7 @@ class OperationRef:
         return self.reduced({})
 
     def reduced(self, origins: dict[tuple[int, ...], RecordedOrigin]) -> tuple[Any, ...]:
-        """Returns what makes it anew.
+        """The constructor and its arguments, for pickle.
 
         Args:
             origins: The origins that were written down already, by `Origin.key`.

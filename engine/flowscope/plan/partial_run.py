@@ -68,7 +68,7 @@ class Staged:
         return self.needs[value.node] if value.node is not None else frozenset([value.index])
 
     def blockers(self, node: Node, given: Feeds) -> list[tuple[Node, Feeds]]:
-        """Returns what must come before a node and waits for feeds, and for which.
+        """The nodes before a node that wait for feeds, each with those feeds.
 
         Empty where the node itself is computed from a feed that is missing.
         """
@@ -96,7 +96,7 @@ class Staged:
         generator: Callable[..., Any],
         back_ends: Mapping[str, BackEnd],
     ) -> Stage:
-        """Returns what can run with the feeds `now` and could not with `before`.
+        """The part of a plan that can run with the feeds `now` and could not with `before`.
 
         Args:
             before: The feeds of earlier calls; None if there were none.
@@ -173,7 +173,7 @@ def staged(request: Request) -> Staged:
 
 
 def _earlier(program: Program) -> dict[Node, set[Node]]:
-    """Returns what must run before a node, or together with it, but gives it no value."""
+    """By node: those that must run before it or together with it, and give it no value."""
     earlier = effects(list(program.nodes))
     groups: dict[str, list[Node]] = {}
     for node in program.nodes:

@@ -261,7 +261,7 @@ def stages(
 
 
 def after_placement(placed: Program, request: Wanted) -> Program:
-    """Returns what the passes behind `place` make of a placed program."""
+    """The program after the passes behind `place`."""
     first = next(i for i, one in enumerate(PASSES) if one.name == "place") + 1
     for one in PASSES[first:]:
         if one.runs_for(request):

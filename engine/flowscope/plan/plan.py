@@ -181,7 +181,7 @@ class Plan:
         return any(len(found) > 1 for found in devices.values())
 
     def variant(self, variant: Variant) -> Executable:
-        """Returns what runs it with something added; that is made when it is first asked for.
+        """The executable of a variant, made when it is first asked for.
 
         Raises:
             UnimplementedError: if the back end makes no code that it could be added to.
@@ -199,7 +199,7 @@ class Plan:
         return self.cut()
 
     def cut(self, site_of: Callable[[str], str] = str) -> tuple[Partition, ...]:
-        """Returns what each site runs of the program.
+        """The partitions of the program, one per site.
 
         Args:
             site_of: Returns the site of a device, by default itself; see
@@ -216,7 +216,7 @@ class Plan:
         return TensorMap(self.program, self.sources[-1][1], self.request.feeds, self.operations)
 
     def locate(self, tensor: Tensor) -> tuple[TensorAt, ...]:
-        """Returns what became of a tensor in this plan: its value, another one, a constant, a feed.
+        """Where a tensor is in this plan: its value, another one, a constant or a feed.
 
         Args:
             tensor: A tensor of the graph; of a function's body, too.
@@ -227,7 +227,7 @@ class Plan:
         return self.tensors.locate(tensor)
 
     def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
-        """Returns what its loops keep for their gradients, in bytes, told before any run.
+        """The bytes that its loops keep for their gradients, known before any run.
 
             print(session.plan(train, [x]).kept(dimension=32))
 
@@ -310,7 +310,7 @@ def make_plan(
 
 
 def _planned_from(plan: Plan, moved: Mapping[int, str], request: Request) -> Planned | None:
-    """Returns what still holds of the plan before operations were moved; None for nothing."""
+    """The stages that still hold after operations were moved; None for none."""
     from flowscope.plan.replanning import Before, replanned  # most graphs stay where they are
 
     before = Before(plan.placed, plan.sources, plan.operations, moved)

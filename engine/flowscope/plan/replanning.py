@@ -58,7 +58,7 @@ class Replanned:
 
 
 def replanned(before: Before, request: Wanted) -> Replanned | None:
-    """Returns what the passes make of a request; None if all of them have to run."""
+    """The plan of a request from an earlier one; None if all passes have to run."""
     if request.by_cost is not None or request.wishes or before.placed.notes:
         return None
     nodes: dict[int, list[Node]] = {}

@@ -105,7 +105,7 @@ class Edits:
         return dataclasses.replace(program, same=(*program.same, *same)) if same else program
 
     def value(self, value: Value) -> Value:
-        """Returns what a value of the program before is now."""
+        """The new value of a value of the program before."""
         while value in self.same:
             value = self.same[value]
         return self._values.get(value, value)
@@ -132,7 +132,7 @@ class Edits:
         return dataclasses.replace(block, nodes=tuple(nodes), fetches=fetches, targets=targets)
 
     def _all(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Returns what values are now: the same tuple where nothing has changed."""
+        """The new values of values: the same tuple where nothing has changed."""
         same, known = self.same, self._values
         for v in values:
             if v in known or v in same:
@@ -140,7 +140,7 @@ class Edits:
         return values
 
     def _awaited(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Returns what to wait for in the place of nodes."""
+        """The control inputs in place of nodes."""
         found: dict[Node, None] = {}
         stack = [*reversed(nodes)]
         while stack:
@@ -152,7 +152,7 @@ class Edits:
         return nodes if len(found) == len(nodes) and all(map(_is, found, nodes)) else tuple(found)
 
     def _node(self, node: Node) -> Node:
-        """Returns what a node is now: the same one where nothing of it has changed."""
+        """The new node of a node: the same one where nothing of it has changed."""
         fields = self._fields.get(node)
         given = node.inputs
         if node.blocks or type(node.op) is Merge:
@@ -176,7 +176,7 @@ class Edits:
         return made
 
     def _changed(self, node: Node, fields: Mapping[str, Any]) -> Node:
-        """Returns what a node is now of which fields are changed, or that has blocks."""
+        """The new node of a node with changed fields or with blocks."""
         control = fields.get("control", node.control)
         if control:
             control = self._awaited(control)

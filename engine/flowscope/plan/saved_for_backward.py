@@ -91,7 +91,7 @@ class Kept(tuple[KeptByLoop, ...]):
 
 
 def kept(program: Program, iterations: int | None = None, dimension: int | None = None) -> Kept:
-    """Returns what the loops of a program keep.
+    """The bytes that the loops of a program keep for their gradients.
 
     Args:
         program: An ordered program.

@@ -60,7 +60,7 @@ class _Pickler(pickle.Pickler):
         self._origins: dict[tuple[int, ...], RecordedOrigin] = {}
 
     def reducer_override(self, obj: Any) -> Any:
-        """Returns what stands for an operation, a type of op, or a function or type of the user's.
+        """The reduced form of an operation, a type of op, or a function or type of the user's.
 
         It is asked of what is no plain data; `persistent_id` would be asked of every number.
         """

@@ -194,7 +194,7 @@ class LoopNode(StructuredNode):
 
 
 def loop_name(node: Node) -> str:
-    """Returns what errors call a loop: the name that its maker gave it."""
+    """The name of a loop in errors: the one that its maker gave it."""
     return node.name.removesuffix("/Loop")
 
 
@@ -208,7 +208,7 @@ def kind_of(op: Op) -> type[Node]:
 
 
 def without_functions(op: Any) -> LoopOp | CondOp:
-    """Returns what a plan knows of a Loop or a Cond: all but its functions."""
+    """The op of a Loop or a Cond without its functions."""
     if isinstance(op, Cond):
         return CondOp(op.then.name, op.orelse.name)
     cond = None if op.cond is None else op.cond.name

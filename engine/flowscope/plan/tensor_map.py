@@ -87,7 +87,7 @@ class TensorMap:
         paths.setdefault(key[2], value.identity)
 
     def locate(self, tensor: Tensor) -> tuple[TensorAt, ...]:
-        """Returns what became of a tensor, once per call of the function that it is in."""
+        """The locations of a tensor, one per call of the function that it is in."""
         found = self._sources.get((tensor.op.id, tensor.value_index))
         if not found:
             return (TensorAt("absent", (), None, self._why_absent(tensor)),)

@@ -85,7 +85,7 @@ class ValueLocations:
         return isinstance(node, CondNode) or (node is None and value in self._loops)
 
     def _member(self, value: Value) -> Value:
-        """Returns what stands for a value of a branch or loop: a variable has several values."""
+        """The representative of a value of a branch or loop: a variable has several values."""
         node = value.node
         if node is None:
             loop, index = self._loops[value]
@@ -134,7 +134,7 @@ class ValueLocations:
         return located(first.device)
 
     def _sources(self, member: Value) -> Sequence[Value]:
-        """Returns what a member may lie with, the best first."""
+        """The values that a member may lie beside, the best first."""
         node, index = member.node, member.index
         if isinstance(node, CondNode):
             values = [(b.fetches[index], b) for b in node.blocks]

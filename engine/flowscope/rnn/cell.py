@@ -232,7 +232,7 @@ class RNNCell(Layer):
             self._is_open = False
 
     def _note(self, getter: Any, *args: Any, **kwargs: Any) -> Any:
-        """Returns what `getter` does, and takes note of it: a custom getter."""
+        """The variable of `getter`, which is noted: a custom getter."""
         variable = getter(*args, **kwargs)
         if all(variable is not v for v in (*self._trained, *self._untrained)):
             (self._trained if _is_trained(variable) else self._untrained).append(variable)

@@ -134,7 +134,7 @@ class _Wrapper(RNNCell):
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` makes a wrapper like this one of, with a new cell.
+        """The configuration from which `from_config` makes such a wrapper with a new cell.
 
         "cell" is a dict of the cell's class name and its own config.
         """
@@ -207,7 +207,7 @@ class ResidualWrapper(_Wrapper):
         return (self._residual_fn or _sums)(inputs, outputs), new
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what makes a wrapper like this one; `residual_fn` only where it was given."""
+        """Its configuration; with `residual_fn` only where that was given."""
         more = {} if self._residual_fn is None else {"residual_fn": self._residual_fn}
         return {**super().get_config(), **more}
 
@@ -247,7 +247,7 @@ class DeviceWrapper(_Wrapper):
             return self.cell(inputs, state, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what makes a wrapper like this one."""
+        """Its configuration."""
         return {**super().get_config(), "device": self._device}
 
 
@@ -360,7 +360,7 @@ class DropoutWrapper(_Wrapper):
         return found  # type: ignore[no-any-return]
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what makes a wrapper like this one; a filter only where it was given."""
+        """Its configuration; with a filter only where that was given."""
         more = {f"{what}_keep_prob": keep for what, keep in self._keep.items()}
         more |= {
             "variational_recurrent": self._is_variational,

@@ -91,7 +91,7 @@ def update_checkpoint_state(
 def get_checkpoint_state(
     checkpoint_dir: str, latest_filename: str | None = None
 ) -> CheckpointState | None:
-    """Returns what a folder's file "checkpoint" says, None if there is none.
+    """The state in a folder's file "checkpoint"; None if there is none.
 
     Args:
         checkpoint_dir: The folder.

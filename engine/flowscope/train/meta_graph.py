@@ -90,7 +90,7 @@ def export_meta_graph(
 
 
 def read_meta_graph(path: Any) -> MetaGraphDef:
-    """Returns what `export_meta_graph` wrote to a file.
+    """The MetaGraphDef that `export_meta_graph` wrote to a file.
 
     Raises:
         NotFoundError: if there is no such file.

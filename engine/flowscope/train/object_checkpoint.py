@@ -90,7 +90,7 @@ class Checkpoint(Trackable):
         return int(sess.run(self._count))
 
     def restore(self, save_path: Any) -> LoadStatus | InitializationOnlyStatus:
-        """Returns what restores a checkpoint: nothing is read into a session before it is run.
+        """The status of a restored checkpoint: it is read into a session when that is run.
 
         Variables that are made later, such as an optimizer's slots, are restored too if they are
         there when it is run. A checkpoint of a `Saver` is read by the variables' names.

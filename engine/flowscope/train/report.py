@@ -25,7 +25,7 @@ class ParameterRow:
     nbytes: int | None
 
     def cells(self) -> tuple[str, ...]:
-        """Returns what a table shows of it."""
+        """Its row of the table."""
         return self.name, f"{self.dtype}{text(self.shape)}", _number(self.count), _size(self.nbytes)
 
 

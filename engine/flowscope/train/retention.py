@@ -25,7 +25,7 @@ class Retention:
     preserved: float | None = None
 
     def with_new(self, prefix: str, written: float) -> tuple[Retention, list[str]]:
-        """Returns what holds behind a new checkpoint, and the prefixes of those to delete."""
+        """The state after a new checkpoint, and the prefixes of those to delete."""
         if not self.max_to_keep:
             return self, []
         kept = [*[(p, t) for p, t in self.kept if p != prefix], (prefix, written)]

@@ -86,7 +86,7 @@ def _place(variable: Variable) -> Part:
 
 
 def saveables(var_list: Any) -> list[Saveable]:
-    """Returns what a saver's `var_list`, a list or a dict by name, stands for, by name.
+    """The variables of a saver's `var_list`, a list or a dict by name, by name.
 
     Raises:
         DTypeError: if something in it is no variable.

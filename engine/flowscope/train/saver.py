@@ -285,7 +285,7 @@ class Saver:
             sess.run([e.restore_op for e in entries], feeds)
 
     def compare(self, save_path: str | os.PathLike[str]) -> RestoreReport:
-        """Returns what a checkpoint has of the saver's variables, and changes nothing.
+        """A report of a checkpoint's values of the saver's variables; changes nothing.
 
         Raises:
             InvalidArgumentError: if there is no such checkpoint.
@@ -330,7 +330,7 @@ class Saver:
     # -- with the graph -------------------------------------------------------------------------
 
     def as_saver_def(self) -> SaverDef:
-        """Returns what another saver on the same graph needs to use the same operations."""
+        """The definition by which another saver on the same graph uses the same operations."""
         ops = self._built_ops()
         if ops is None:
             raise InvalidArgumentError("a saver without variables has no operations")
@@ -342,7 +342,7 @@ class Saver:
         return None if self._ops is None else self.as_saver_def()
 
     def to_proto(self, export_scope: str | None = None) -> SaverDef | None:
-        """Returns what another saver on the same graph needs to use the same operations.
+        """The definition by which another saver on the same graph uses the same operations.
 
         Args:
             export_scope: A name scope, which is taken off the names. None is returned where the
@@ -473,7 +473,7 @@ def saver_of(facts: dict[str, Any] | None, find: Callable[[str], Any]) -> Saver 
 
 
 def restore_report(save_path: Any, var_list: Any = None) -> RestoreReport:
-    """Returns what a checkpoint has of variables, and changes nothing; it reads as a table.
+    """A report of a checkpoint's values of variables, shown as a table; changes nothing.
 
     Args:
         save_path: A checkpoint's prefix, or a folder whose latest one is meant.

@@ -64,7 +64,7 @@ class SaverDef:
 
     @classmethod
     def FromString(cls, serialized: bytes) -> SaverDef:
-        """Returns what `SerializeToString` returned as an object.
+        """The object that `SerializeToString` has written.
 
         Raises:
             DataLossError: if it is no JSON.
@@ -89,7 +89,7 @@ class SaverDef:
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> SaverDef:
-        """Returns what `facts` returned as an object; raises InvalidArgumentError if it cannot."""
+        """The object with these `facts`; raises InvalidArgumentError if there is none."""
         try:
             found = cls(**facts)
         except TypeError as e:
@@ -137,7 +137,7 @@ class Entry:
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any], find: Callable[[str], Any]) -> Entry:
-        """Returns what `facts` returned as an object."""
+        """The object with these `facts`."""
         match facts:
             case {
                 "name": str(name), "dtype": str(dtype), "shape": shape, "restore_op": str(restore),

@@ -107,7 +107,7 @@ class Scaffold:
     def get_or_default(
         arg_name: str, collection_key: str, default_constructor: Callable[[], Any]
     ) -> Any:
-        """Returns what a collection of the default graph has; else makes and adds it.
+        """The item of a collection of the default graph, made and added if there is none.
 
         Raises:
             GraphError: if the collection has several.

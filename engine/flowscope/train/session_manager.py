@@ -235,7 +235,7 @@ class SessionManager:
 
     @staticmethod
     def _missing(sess: Session, op: Any) -> str:
-        """Returns what is not ready, by the operation that tells it; "" if all is."""
+        """The report of what is not ready, from an operation; "" if all is."""
         if op is None:
             return ""
         names = [n.decode() if isinstance(n, bytes) else str(n) for n in sess.run(op)]

@@ -110,7 +110,7 @@ def make_slot(var: Variable, initial_value: Any, name: str) -> Variable:
 
 
 def slot_name(primary: Variable | Tensor, name: str) -> str:
-    """Returns what a variable that accompanies another, or a tensor, is called."""
+    """The name of a variable that accompanies another, or a tensor."""
     scope = get_variable_scope().name
     full = f"{primary.op.name}/{name}"
     return f"{scope}/{full}" if scope else full

@@ -82,7 +82,7 @@ def table(before: Figures, after: Figures) -> str:
 
 
 def browser_table() -> str:
-    """Returns what `browser.py` has kept, as Markdown; "" where it has kept nothing."""
+    """The figures that `browser.py` has kept, as Markdown; "" where it has kept none."""
     file = HERE / "browser.json"
     kept: dict[str, Figures] = json.loads(file.read_text()) if file.exists() else {}
     after, before = kept.get("after", {}), kept.get("before", {})

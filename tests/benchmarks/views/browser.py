@@ -250,7 +250,7 @@ class Bench:
         return {one["name"]: one["value"] for one in metrics}
 
     def _heap_mb(self, page: Page) -> float:
-        """Returns what the page's main thread and its workers keep after a collection."""
+        """The bytes that the page's main thread and its workers keep after a collection."""
         client = page.context.new_cdp_session(page)
         client.send("HeapProfiler.collectGarbage")
         used = float(client.send("Runtime.getHeapUsage")["usedSize"])
@@ -266,7 +266,7 @@ def many_paths() -> list[str]:
 
 
 def sizes(static: Path) -> dict[str, float]:
-    """Returns what a front end is sent, gzipped."""
+    """The bytes that a front end is sent, gzipped."""
     names = {"loader kB gzipped": "loader.js", "drawing kB gzipped": "graph_view.js"}
     return {
         k: round(len(gzip.compress((static / n).read_bytes())) / 1e3, 1) for k, n in names.items()

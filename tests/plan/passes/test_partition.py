@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("graph")
 
 
 def parts(fetches, feeds=(), rule=by_letter):
-    """Returns what the devices run of what is written as it is, by their letters."""
+    """The parts of a written program, by the letters of the devices that run them."""
     with fs.Session(config=fs.ConfigProto(mode="op")) as sess:
         given = dict(sess.plan(fetches, list(feeds)).stages())["place"]
     found = project(with_transfers(given, rule))

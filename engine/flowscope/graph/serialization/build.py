@@ -338,7 +338,7 @@ class _Builder:
 
 
 def read_graph_def(text: str | bytes) -> GraphDef:
-    """Returns what a graph's JSON form or text form says."""
+    """The definition in a graph's JSON form or text form."""
     if isinstance(text, bytes):
         try:
             text = text.decode()

@@ -77,7 +77,7 @@ class Body:
     nodes: list[Checked]
 
     def find(self, name: str) -> Any:
-        """Returns what holds a `spec` for a tensor; raises InvalidArgumentError if none does."""
+        """The object with a `spec` for a tensor; raises InvalidArgumentError if none has one."""
         op, output = split_input(name)
         for at in self.nodes:
             if at.node.name == op and 0 <= output < len(at.specs):

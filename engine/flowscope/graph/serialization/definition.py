@@ -227,7 +227,7 @@ class GraphDef:
 
     @staticmethod
     def from_text(text: str) -> GraphDef:
-        """Returns what a text form says; raises InvalidArgumentError if it cannot be read."""
+        """The definition in a text form; raises InvalidArgumentError if it cannot be read."""
         return serializer("read_text")(text)  # type: ignore[no-any-return]
 
     def to_json(self) -> str:
@@ -236,7 +236,7 @@ class GraphDef:
 
     @staticmethod
     def from_json(text: str | bytes) -> GraphDef:
-        """Returns what a JSON form says.
+        """The definition in a JSON form.
 
         Raises:
             DataLossError: if it is not JSON.
@@ -255,7 +255,7 @@ class GraphDef:
 
     @staticmethod
     def FromString(serialized: bytes) -> GraphDef:
-        """Returns what a JSON form says."""
+        """The definition in a JSON form."""
         return GraphDef.from_json(serialized)
 
     def CopyFrom(self, other: GraphDef) -> None:

@@ -59,7 +59,7 @@ def _tensor(tensor: Tensor) -> str:
 
 
 def _named(graph: Graph, value: Any) -> Any:
-    """Returns what stands for an attribute: its name for a function."""
+    """The written form of an attribute: its name for a function."""
     name = getattr(value, "name", None)
     is_function = isinstance(name, str) and graph.functions.get(name) is value
     return FunctionName(name) if is_function else value  # type: ignore[arg-type]

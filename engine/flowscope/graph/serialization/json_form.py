@@ -136,7 +136,7 @@ def _write_attributes(node: NodeDef) -> dict[str, Any]:
 
 
 def read_json(text: str | bytes) -> GraphDef:
-    """Returns what a JSON form says, see `GraphDef.from_json`."""
+    """The definition in a JSON form, see `GraphDef.from_json`."""
     return read_document(parse_json(text))
 
 
@@ -165,7 +165,7 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
 
 
 def read_document(document: dict[str, Any]) -> GraphDef:
-    """Returns what the top object says about the graph itself."""
+    """The graph's own facts in the top object."""
     places = [_read_place(p) for p in take(document, "places", list, "the graph")]
     node = _read_nodes(document, "the graph", places)
     functions = [

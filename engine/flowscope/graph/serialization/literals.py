@@ -185,7 +185,7 @@ class Scanner:
             self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
 
     def find(self, pattern: re.Pattern[str]) -> str | None:
-        """Returns what matches here, behind blanks, and goes on behind it; None if nothing does."""
+        """The match here, behind blanks, and moves behind it; None if nothing matches."""
         if self.text.startswith(_BLANKS, self.at):
             self.skip()
         found = pattern.match(self.text, self.at)

@@ -88,7 +88,7 @@ class MetaGraphDef:
 
     @staticmethod
     def from_json(text: str | bytes) -> MetaGraphDef:
-        """Returns what a JSON form says; raises as `GraphDef.from_json` does."""
+        """The object of a JSON form; raises as `GraphDef.from_json` does."""
         document = parse_json(text)
         found = MetaGraphDef(read_document(document))
         found.objects = take(document, "objects", list, "the graph")
@@ -192,7 +192,7 @@ class _Writer:
             self.collections[key] = entries
 
     def _entry(self, value: Any) -> dict[str, Any] | None:
-        """Returns what stands for a value; None where the operation is not written either."""
+        """The written form of a value; None where its operation is not written either."""
         if isinstance(value, Tensor | Operation):
             op = value.op if isinstance(value, Tensor) else value
             kind = "tensor" if isinstance(value, Tensor) else "operation"

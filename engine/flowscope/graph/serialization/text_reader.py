@@ -31,7 +31,7 @@ _DTYPES = {d.name: d for d in ALL}
 
 
 def read_text(text: str) -> GraphDef:
-    """Returns what the text says; raises InvalidArgumentError with the line where it is wrong."""
+    """The definition in a text; raises InvalidArgumentError with the line that is wrong."""
     if not isinstance(text, str):
         raise DTypeError(f"expected a graph's text form as a string, got {type(text).__name__}")
     graph_def = GraphDef()

@@ -41,7 +41,7 @@ _PLAIN = frozenset({type(None), bool, int, str})
 
 
 def encode(value: Any) -> Any:
-    """Returns what stands for `value` in JSON.
+    """The JSON form of `value`.
 
     Raises:
         DTypeError: if nothing does; the message alone, the caller says where.

@@ -67,7 +67,7 @@ class Concat(Op, memory_order="K", keeps_finite=True):
         return known_values(self, spec, *xs) if spec.rank == 1 else spec
 
     def _joined(self, a: Dims, b: Dims) -> Dims:
-        """Returns what both shapes say of the dimensions that must agree; None at the axis."""
+        """The dimensions known from either shape, which must agree; None at the axis."""
         for s in (a, b):
             if s == ():
                 raise expected("rank 1 at least to concatenate", "[]: use fs.stack")
@@ -287,7 +287,7 @@ def _slices(axis: int, lengths: list[int]) -> list[tuple[slice, ...]]:
 
 
 def _outputs(parts: list[Array]) -> Any:
-    """Returns what a kernel gives: a tuple of outputs, or the only one."""
+    """A kernel's result: a tuple of outputs, or the only one."""
     return tuple(parts) if len(parts) != 1 else parts[0]
 
 

@@ -38,7 +38,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 
 def _computed(tensor: Tensor) -> Any:
-    """Returns what an operation makes of values that are known; None if one is not."""
+    """The value of an operation whose inputs are known; None if one is not."""
     op = tensor.op
     if op.type not in _SEEN_THROUGH:
         return None

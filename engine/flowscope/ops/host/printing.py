@@ -25,7 +25,7 @@ Parts = tuple[str | None, ...]
 
 
 def parts_of(data: Any) -> tuple[Parts, list[Tensor]]:
-    """Returns what is to be printed as text and tensors; what is text already needs no tensor."""
+    """The texts to print and the tensors between them; plain text needs no tensor."""
     texts: list[str | None] = []
     tensors: list[Tensor] = []
     for value in data:

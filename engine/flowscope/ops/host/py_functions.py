@@ -117,7 +117,7 @@ class _Calls(Op, abstract=True, devices=("CPU",)):
         return values[0] if len(values) == 1 else tuple(values)
 
     def called(self, function: Callable[..., Any], inputs: list[Any]) -> Any:
-        """Returns what the function returns."""
+        """The function's result."""
         return function(*inputs)
 
 
@@ -224,7 +224,7 @@ class HostFunc(
         return self.call.infer(*inputs)
 
     def attempt(self, *inputs: Any) -> tuple[Any, ...] | None:
-        """Returns what the function returns, if that does not take long."""
+        """The function's result, if that does not take long."""
         step: CurrentStep = current_step()
         before, step.left_call = step.left_call, None
         if before is not None and before[0] is self:
@@ -378,7 +378,7 @@ def py_func(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Returns what a Python function returns; it runs in the session's process.
+    """The result of a Python function that runs in the session's process.
 
     Args:
         func: Takes NumPy arrays (scalars for rank 0), which it must not change, and returns arrays.
@@ -415,7 +415,7 @@ def numpy_function(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Returns what a Python function of NumPy arrays returns; see `py_func`."""
+    """The result of a Python function of NumPy arrays; see `py_func`."""
     return py_func(func, inp, Tout, stateful, name)
 
 
@@ -425,7 +425,7 @@ def py_function(
     Tout: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Returns what a Python function of tensors with values returns; it has a gradient.
+    """The result of a Python function of tensors with values; it has a gradient.
 
     Args:
         func: Takes tensors that have values (`numpy()`), and may use operations on them, which

@@ -60,7 +60,7 @@ class _Flushing:
 
 @functools.cache
 def _functions() -> tuple[Callable[..., Any], Callable[..., Any], int, int] | None:
-    """Returns what reads and sets the environment, and what to set; None where it does not work."""
+    """The functions that get and set the FPU's mode, and its flags; None if unsupported."""
     found = _BITS.get(platform.machine())
     if found is None or not sys.platform.startswith("linux"):
         return None

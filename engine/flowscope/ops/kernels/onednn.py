@@ -185,7 +185,7 @@ class Recipe:
         self.move = library.reorder(*ends)
 
     def calls(self, x: Any, k: Any, y: Any) -> Calls:
-        """Returns what computes the one of three arrays that is the result; all in C order."""
+        """A call that computes one of three arrays from the others; all in C order."""
         return taken(self.free, self._made).bind(x, k, y)
 
     def _made(self) -> Calls:
@@ -233,13 +233,13 @@ class Calls:
         self._arrays: tuple[Any, ...] = ()
 
     def inside(self, description: Any) -> Any:
-        """Returns what stands for memory of its own."""
+        """A memory object with memory of its own."""
         raw = np.empty(max(self.library.size(description), 1) + 64, np.uint8)
         self._kept.append(raw)
         return self._memory(description, raw.ctypes.data + -raw.ctypes.data % 64)
 
     def outside(self, description: Any) -> Any:
-        """Returns what stands for the memory of the next array that `bind` is given."""
+        """A memory object for the next array that `bind` is given."""
         self._outside.append(self._memory(description, None))
         return self._outside[-1]
 
@@ -411,7 +411,7 @@ def recipe(
     groups: int = 1,
     images: int | None = None,
 ) -> Recipe | None:
-    """Returns what computes a convolution or a gradient of one; None where NumPy should.
+    """The primitive of a convolution or of a gradient of one; None where NumPy is used.
 
     Args:
         kind: "forward", "backward_data" or "backward_weights".

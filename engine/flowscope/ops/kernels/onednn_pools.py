@@ -91,7 +91,7 @@ class PoolRecipe:
             self.workspace = library.asked(forward, _WORKSPACE_MD) if how == _MAX else None
 
     def calls(self, x: Any, y: Any, g: Any = None) -> Calls:
-        """Returns what computes y of x, or x's gradient `x` of y's `g`.
+        """A call that computes y from x, or x's gradient `x` from y's `g`.
 
         Of a maximum, `y` is x itself then.
         """
@@ -136,7 +136,7 @@ def _recipe(kind: Kind, axes: tuple[Axis, ...], is_last: bool) -> PoolRecipe | N
 
 
 def _suited(kind: Kind, axes: Sequence[Axis], *arrays: Any) -> dict[int, PoolRecipe] | None:
-    """Returns what computes a pool of these arrays, by the length of a block of the batch.
+    """The primitives of a pool of these arrays, by the length of a block of the batch.
 
     None where NumPy should.
     """

@@ -105,7 +105,7 @@ class Windowed(Op, abstract=True, calls=20):
         return 1 if self.channels_first else len(self.strides) - 1
 
     def spatial(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Returns what `values`, one per axis of the image, say of the spatial axes."""
+        """The entries for the spatial axes, of `values` with one per axis of the image."""
         return tuple(values[2:] if self.channels_first else values[1:-1])
 
     def joined(self, batch: Any, spatial: Sequence[Any], channels: Any) -> tuple[Any, ...]:

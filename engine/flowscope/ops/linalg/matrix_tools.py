@@ -63,7 +63,7 @@ def check_square(dims: Any) -> None:
 
 
 def attempt(compute: Callable[..., Any], message: str, *arrays: Array, **options: Any) -> Any:
-    """Returns what a routine of LAPACK gives; where it fails, raises InvalidArgumentError."""
+    """The result of a routine of LAPACK; raises InvalidArgumentError where it fails."""
     try:
         return compute(*arrays, **options)
     except np.linalg.LinAlgError:
@@ -73,7 +73,7 @@ def attempt(compute: Callable[..., Any], message: str, *arrays: Array, **options
 def attempt_finite(
     xp: ArrayModule, compute: Callable[..., Any], message: str, x: Array, **options: Any
 ) -> Any:
-    """Returns what a routine of LAPACK gives for matrices that are finite, and NaN for others.
+    """The result of a routine of LAPACK for finite matrices, and NaN for others.
 
     LAPACK's iterations may never end for a matrix that holds an infinity.
     """

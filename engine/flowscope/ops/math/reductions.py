@@ -173,7 +173,7 @@ class _Extremum(Reduction, abstract=True, kinds="fiu", grad_reads=("y", "x")):
         return (multiply(realdiv(chosen, ties), self._kept(g)),)
 
     def _of_nothing(self, xp: ArrayModule, x: Array, value: Any) -> Array:
-        """Returns what the reduction of an array without elements is."""
+        """The reduction of an array without elements."""
         dims = reduced(x.shape, self.axis, self.keepdims) or ()
         return xp.full(dims, value, x.dtype)[()]
 

@@ -74,7 +74,7 @@ def _needed(value: Any, what: str) -> Any:
 
 
 def _either(value: Any, other: Any, what: str) -> Any:
-    """Returns what was given under one of two names."""
+    """The argument that was given under one of two names."""
     if value is not None and other is not None:
         raise expected(f"{what!r} under one of its names", "both")
     return _needed(value if other is None else other, what)

@@ -110,7 +110,7 @@ def sufficient_statistics(
     name: str | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Returns what mean and variance can be worked out from; see `normalize_moments`.
+    """Sums from which mean and variance follow; see `normalize_moments`.
 
     Args:
         x: A tensor.

@@ -77,7 +77,7 @@ def check_sizes(inputs: Inputs, shapes: Sequence[Dims]) -> None:
 
 
 def _size(axis: str, sizes: dict[str, int | None]) -> int | None:
-    """Returns what is known of an axis: a size, a sum of two or a multiple of one."""
+    """The known size of an axis: one size, a sum of two or a multiple of one."""
     if axis in sizes:
         return sizes[axis]
     one, sign, other = axis.partition(" + ")

@@ -30,7 +30,7 @@ def with_space_to_batch(
     spatial_dims: Sequence[int] | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns what an operation on windows makes of the elements that lie so far apart.
+    """The result of an operation on windows whose elements lie so far apart.
 
     Args:
         input: A tensor of rank 2 at least, the batch first.

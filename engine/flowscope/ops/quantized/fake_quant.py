@@ -164,7 +164,7 @@ def fake_quant_with_min_max_args_gradient(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Returns what of `gradients` reaches the inputs of `fake_quant_with_min_max_args`."""
+    """The gradient for the inputs of `fake_quant_with_min_max_args`."""
     return fake_quant_with_min_max_vars_gradient(
         gradients, inputs, float(min), float(max), num_bits, narrow_range, name
     )[0]
@@ -179,7 +179,7 @@ def fake_quant_with_min_max_vars_gradient(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns what of `gradients` reaches inputs, min and max of `fake_quant_with_min_max_vars`."""
+    """The gradients for inputs, min and max of `fake_quant_with_min_max_vars`."""
     g, x, low, high = _floats(gradients, inputs, min, max)
     with g.graph.name_scope(name or "FakeQuantWithMinMaxVarsGradient"):
         return _fake_grads(g, x, low, high, _check_bits(num_bits), bool(narrow_range))

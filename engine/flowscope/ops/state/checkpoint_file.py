@@ -362,7 +362,7 @@ def _encoding(facts: Any) -> tuple[DType, tuple[int, ...]]:
 
 
 def _decoded(array: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
-    """Returns what `_encoded` was given; raises ValueError if that cannot be."""
+    """The array that `_encoded` was given; raises ValueError for other bytes."""
     if dtype is not string:
         if array.dtype.kind != "f" or array.shape != (*shape, 2):
             raise ValueError(f"expected pairs of floats for {dtype}{list(shape)}")

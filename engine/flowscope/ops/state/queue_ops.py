@@ -129,7 +129,7 @@ class _Enqueues(_Blocking, abstract=True):
         return ()
 
     def _elements(self, inputs: Sequence[Array]) -> Sequence[tuple[Array, ...]]:
-        """Returns what the queue is to hold; raises InvalidArgumentError if it does not fit."""
+        """The elements to enqueue; raises InvalidArgumentError if they do not fit."""
         raise NotImplementedError
 
     def attempt(self, state: Any, *inputs: Array) -> tuple[Any, ...] | None:

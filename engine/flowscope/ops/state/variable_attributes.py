@@ -74,7 +74,7 @@ class SaveSliceInfo:
 
     @classmethod
     def from_spec(cls, spec: str, full_name: str = "") -> SaveSliceInfo:
-        """Returns what `spec` says as an object; raises InvalidArgumentError if it cannot."""
+        """The object that `spec` describes; raises InvalidArgumentError if it describes none."""
         try:
             *whole, parts = spec.split()
             pairs = [part.split(",") for part in parts.split(":")]

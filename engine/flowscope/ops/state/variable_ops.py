@@ -334,7 +334,7 @@ class ScatterVariable(Write, reads_state=True, is_checkable=True):
         self._where(state.current(), *inputs)
 
     def _where(self, old: Array, indices: Array, updates: Array) -> Any:
-        """Returns what selects the slices; raises InvalidArgumentError if it does not fit."""
+        """The index of the slices; raises InvalidArgumentError if it does not fit."""
         wanted = self._updates_shape(old.shape, indices.shape)
         if np.shape(updates) not in ((), wanted):
             raise expected(f"updates of shape {text(wanted)}", np.shape(updates))

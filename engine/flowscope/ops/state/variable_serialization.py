@@ -20,7 +20,7 @@ from flowscope.ops.state.variables import (
 
 
 def variable_def(variable: Variable) -> dict[str, Any]:
-    """Returns what a variable is besides its operations."""
+    """The attributes of a variable besides its operations."""
     facts: dict[str, Any] = {
         "handle": variable.handle.name,
         "initial_value": variable.initial_value.name,

@@ -281,7 +281,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 
 
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
-    """Returns what strings in web-safe base64 stand for."""
+    """The bytes of strings in web-safe base64."""
     return apply(DecodeBase64(), as_strings(input), name=name)
 
 

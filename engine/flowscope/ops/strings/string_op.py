@@ -50,7 +50,7 @@ class StringOp(Op, abstract=True, devices=("CPU",), is_differentiable=False):
         return Spec(self.out, dims)
 
     def one(self, *values: Any) -> Any:
-        """Returns what the op does to one element."""
+        """The output's element for one element of each input."""
         raise NotImplementedError
 
     def kernel(self, xp: ArrayModule, *xs: Array) -> Array:

@@ -54,7 +54,7 @@ class Code:
         return "\n".join([self.source, *[c.text for c in self.outlined.values()]])
 
     def failed(self, traceback: TracebackType | None) -> Invocation | None:
-        """Returns what a line of the function ran when it raised; None if no line did."""
+        """The invocation whose line raised; None if no line of the function did."""
         while traceback is not None:
             frame = traceback.tb_frame
             if frame.f_code is self.function.__code__:

@@ -74,7 +74,7 @@ def _is_followed(writer: Writer, scope: BlockScope, node: Node) -> bool:
 
 
 def _process_of(node: Node) -> str:
-    """Returns what names the process to which a Send goes."""
+    """The name of the process to which a Send goes."""
     return host_of(node.op.recv_device)  # type: ignore[attr-defined]
 
 

@@ -453,7 +453,7 @@ class Writer:
         self.free.update(dict.fromkeys(names))
 
     def clear(self, scope: BlockScope, gone: list[tuple[Value, str]]) -> str:
-        """Returns what frees the memory of values that are not used any more."""
+        """The statement that frees the memory of values after their last use."""
         names = dict.fromkeys(
             n for v, n in gone if n in self.free and not (scope.is_inner and is_small(v))
         )

@@ -246,7 +246,7 @@ class SlotTable:
         return Cursor(start, self.entry)
 
     def read(self, cursor: Cursor, stamps: Array) -> Reading:
-        """Returns what readings mean, and moves the cursor behind them.
+        """The decoded readings; moves the cursor behind them.
 
         Args:
             cursor: What came before.

@@ -211,11 +211,11 @@ class Safepoint:
         return result
 
     def here(self, run: Any, live: dict[str, Any]) -> _Here:
-        """Returns what tells where a step is that waits for others here."""
+        """The location of a step that waits for other partitions here."""
         return _Here(self, live, run, False)
 
     def leave(self, live: dict[str, Any]) -> DeoptState:
-        """Returns what is needed to go on without the code, where that cannot go on."""
+        """The state from which the interpreter goes on where the code cannot."""
         state = self.deopt_state(live)
         live.clear()
         return state
@@ -244,7 +244,7 @@ class Safepoint:
         return True, self._deopt(gate, run, resources, state)
 
     def deopt_state(self, live: Mapping[str, Any], is_breakpoint: bool = False) -> DeoptState:
-        """Returns what is needed to go on without the code."""
+        """The state from which the interpreter goes on."""
         values = dict(self._constants)
         for name, value, box in self._values:
             values[value] = live[name] if box is None else box(live[name])
@@ -311,7 +311,7 @@ class _Here:
         return self._point.where(self._live, self._run, self.is_breakpoint)
 
     def values(self) -> dict[object, Any]:
-        """Returns what is alive, by the identities of the values."""
+        """The live arrays, by the identities of their values."""
         return values_in(self._run, self._point.deopt_state(self._live).values)
 
     def replace(self, identity: object, array: Any) -> bool:

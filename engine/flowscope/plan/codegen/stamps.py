@@ -71,7 +71,7 @@ class Stamps(Variant):
     clock: Callable[[], int]
 
     def probe(self) -> Probe:
-        """Returns what is added to one function."""
+        """A new probe, for one function."""
         return _StampProbe(self.clock)
 
     generator = _stamped_generator
@@ -82,7 +82,7 @@ class BufferStamps(Variant):
     """The same, where what keeps the readings reads the clock itself."""
 
     def probe(self) -> Probe:
-        """Returns what is added to one function."""
+        """A new probe, for one function."""
         return _BufferProbe()
 
     generator = _stamped_generator

@@ -45,7 +45,7 @@ class Unboxed:
 
 
 def unboxed_values(program: Program) -> Unboxed:
-    """Returns what can be unboxed in the loops of a program."""
+    """The values that can be unboxed in the loops of a program."""
     found = Unboxed()
     scopes = list(_scopes(program))
     if len(scopes) < 2:

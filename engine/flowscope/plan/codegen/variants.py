@@ -50,7 +50,7 @@ class Probe:
         """Writes what stands at the beginning of an iteration, behind the condition."""
 
     def table(self, program: Program) -> StampTable | None:
-        """Returns what tells the readings that the code of a program leaves; None for none."""
+        """The table that decodes the readings of a program's code; None if it takes none."""
         return None
 
 
@@ -59,7 +59,7 @@ class Variant:
     """Plain code; base class of the other variants."""
 
     def probe(self) -> Probe:
-        """Returns what is added to one function."""
+        """A new probe, for one function."""
         return Probe()
 
     def generator(self, generator: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +82,7 @@ class Breakpoints(Variant):
     after: frozenset[str] = frozenset()
 
     def probe(self) -> Probe:
-        """Returns what is added to one function."""
+        """A new probe, for one function."""
         return _BreakpointProbe(self)
 
 

@@ -169,7 +169,7 @@ class _Inliner:
         nodes: Mapping[Operation, Node],
         values: Mapping[Tensor, Value],
     ) -> tuple[Node, ...]:
-        """Returns what a node of a body waits for: other nodes of it, and what comes in.
+        """The nodes that a node of a body waits for, the arrival of parameters among them.
 
         Args:
             op: The operation of the body.
@@ -189,7 +189,7 @@ class _Inliner:
     def _arrival(
         self, value: Value, parameter: Operation, order: tuple[object, ...], user: Node
     ) -> Node | None:
-        """Returns what has run once the value of a parameter is there; None if it always is.
+        """A node that has run once a parameter has its value; None if it always has it.
 
         What comes from outside this program, and a loop's variable in each iteration, is taken by
         an Identity, for it comes when it comes.

@@ -414,7 +414,7 @@ class _Scope:
         self.copies: dict[Node, tuple[Node, ...]] = {}
 
     def value(self, value: Value) -> Value:
-        """Returns what stands here for a value that comes in by itself, or of the frame."""
+        """The value here of one of the frame, or of one that comes in by itself."""
         found = self.values.get(value)
         if found is not None:
             return found
@@ -423,7 +423,7 @@ class _Scope:
         return self.resolve(value)
 
     def awaited(self, node: Node) -> tuple[Node, ...]:
-        """Returns what stands here for a node that is waited for: nothing for what has run."""
+        """The nodes here in place of a control input; none if that has run already."""
         if node in self.copies:
             return self.copies[node]
         if node in self.parts.late or node not in self.parts.frame.nodes:

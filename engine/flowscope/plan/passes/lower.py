@@ -163,7 +163,7 @@ class _Lowering:
                 self._open.remove(node)
 
     def _controls(self, node: Node) -> tuple[Node, ...]:
-        """Returns what a node waits for without a value."""
+        """The control inputs of a node."""
         found = dict.fromkeys(m for n in node.control for m in self._instead.get(n, (n,)))
         return tuple([n for n in found if not is_ambient(n)])
 
@@ -204,7 +204,7 @@ class _Lowering:
         }
 
     def _before(self, place: Place, key: Key, writes: bool) -> list[Node]:
-        """Returns what an access must wait for: nothing, where others wait for all of them."""
+        """The nodes that an access must wait for; none where others wait for all of them."""
         return [] if key in self._awaited else place.accesses.before(key, writes)
 
     def _keys(self, node: Node) -> dict[Key, bool]:

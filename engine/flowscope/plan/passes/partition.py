@@ -59,7 +59,7 @@ SiteOf = Callable[[str], str]
 
 
 def project(program: Program, site_of: SiteOf = str) -> tuple[Projection, ...]:
-    """Returns what each site runs of a program with transfers, first that of its first node.
+    """The part of each site of a program with transfers, first that of its first node.
 
     Args:
         program: The program.
@@ -195,7 +195,7 @@ class _Projector:
     # -- values and control inputs --------------------------------------------------------------
 
     def _value(self, value: Value, device: str) -> Value:
-        """Returns what stands for a value on a device."""
+        """The value on a device of a value of the program."""
         found = self._values.get((value, device))
         if found is not None:
             return found
@@ -224,7 +224,7 @@ class _Projector:
         return made.outputs[0]
 
     def _told(self, value: Value, device: str) -> Value:
-        """Returns what steers a branch or loop on a device that does not have it: it is sent."""
+        """The predicate of a branch or loop on a device that must be sent it."""
         source = value
         while source.node is not None and self._crosses(source.node):
             source = source.node.inputs[0]
@@ -255,7 +255,7 @@ class _Projector:
         return self._site_of(op.send_device) != self._site_of(op.recv_device)
 
     def _maker(self, value: Value, device: str) -> Node | None:
-        """Returns what makes a value on its site; None where it is there at the beginning."""
+        """The node that makes a value on its site; None for a feed."""
         return None if value.node is None else self._nodes.get((value.node, device), value.node)
 
     def _in_host(self, name: str, value: Value, near: Node) -> tuple[Value, list[Node]]:
@@ -303,7 +303,7 @@ class _Projector:
         return recv.outputs[0]
 
     def _control(self, node: Node, device: str) -> tuple[Node, ...]:
-        """Returns what a node's part on a device waits for without a value."""
+        """The control inputs of a node's part on a device."""
         found: dict[Node, None] = {}
         for before in node.control:
             for at in self._where(before):
@@ -331,7 +331,7 @@ class _Projector:
         return f"{name}_{count}" if count else name
 
     def _signal(self, node: Node, at: str, device: str) -> Node:
-        """Returns what has come on a device once a node has finished on another: nothing."""
+        """The receipt, on a device, of the empty signal that a node has finished on another."""
         found = self._signals.get((node, at, device))
         if found is None:
             level = self._levels[node]

@@ -39,7 +39,7 @@ def whole_region(program: Program, is_handed_out: bool = True) -> Region:
 
 
 def handles_of(program: Program) -> tuple[Node, ...]:
-    """Returns what stands for the variables and queues that a program uses, in its order."""
+    """The handles of the variables and queues that a program uses, in its order."""
     return tuple([n for n in program.nodes if n.op.is_handle])
 
 

@@ -139,7 +139,7 @@ class _Simplifier:
     def _standing_for(
         self, node: Node, candidate: Node, inputs: tuple[Value, ...], control: tuple[Node, ...]
     ) -> Node:
-        """Returns what stands for a node: one that was seen, or a candidate.
+        """The node in place of a node: an equal one that was seen before, or a candidate.
 
         Args:
             node: The node.
@@ -280,7 +280,7 @@ def _alive(program: Program) -> Program:
 
 
 def _key(node: Node, wanted: tuple[Hashable, ...]) -> Hashable | None:
-    """Returns what two nodes have in common that compute the same; None if that cannot be said.
+    """A key that is equal for nodes that compute the same; None if a node has none.
 
     Args:
         node: The node.

@@ -172,7 +172,7 @@ def _wait(group: UpdateGroup, nodes: Sequence[Node], edits: Edits) -> None:
 
 
 def _awaited(group: UpdateGroup, checks: Sequence[Node]) -> Node:
-    """Returns what is done once all is there that the writes of a group need."""
+    """A node that has run once all inputs of a group's writes are there."""
     made = _made(AwaitUpdate(), group.members[0], "update_waits", group.values, [])
     made.control = tuple([n for n in group.control if not is_ambient(n)] + list(checks))
     return made
@@ -181,7 +181,7 @@ def _awaited(group: UpdateGroup, checks: Sequence[Node]) -> Node:
 def _begins(
     group: UpdateGroup, ended: tuple[Node, ...], by_tokens: bool, is_apart: bool
 ) -> list[Node]:
-    """Returns what keeps the values of a group: a node per device that has some, one by one.
+    """The nodes that keep the values of a group, one per device that holds some, in a chain.
 
     Where devices are threads of one process, one of them keeps the values of all, and lets go of
     them in one go: a step that ends in between has written all of the group, or nothing. Each
@@ -223,7 +223,7 @@ def _begin(
 
 
 def _end(group: UpdateGroup, begin: Node) -> Node:
-    """Returns what drops the values that a node keeps, once all writes of the group are done."""
+    """The node that drops kept values once all writes of the group are done."""
     op: Any = begin.op
     made = _made(EndUpdate(op.group), group.members[-1], "update_ends", (begin.outputs[0],), [])
     made.device, made.control = begin.device, group.members

@@ -180,7 +180,7 @@ class Simulation:
         self._finish(node, self.places[node], often, self._seconds(node))
 
     def _seconds(self, node: Node) -> list[float]:
-        """Returns what an invocation takes, per type and profile of devices."""
+        """The seconds of an invocation, per type and profile of devices."""
         found = self._takes.get(node)
         if found is None:
             found = [self._costs.seconds_on(node, *kind) for kind in self._profiles]
@@ -420,7 +420,7 @@ class Greedy(Simulation):
         return self.schedule.starts(inputs, [at[d] for d in devices], times, sizes, floor)
 
     def _rest(self, nodes: Sequence[Node], node: Node, often: float) -> list[float]:
-        """Returns what the other nodes of a component take, per type and profile of devices."""
+        """The seconds of a component's other nodes, per type and profile of devices."""
         others = [self._seconds(n) for n in nodes if n is not node and not _does_nothing(n)]
         return [often * sum(column) for column in zip(*others, strict=True)] or [0.0] * len(
             self._profiles

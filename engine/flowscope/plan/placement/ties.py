@@ -39,7 +39,7 @@ class Ties:
             self._parent[x] = y
 
     def root(self, one: _Element) -> _Element:
-        """Returns what stands for all that are tied to something."""
+        """The representative of a set of tied elements."""
         parent = self._parent
         while (above := parent.get(one, one)) is not one:
             parent[one] = parent.get(above, above)
