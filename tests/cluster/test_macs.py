@@ -81,6 +81,54 @@ def test_bytes_of_any_size_come_in_any_pieces_by_any_way_to_read(is_fast):
     far.close()
 
 
+class Counted(socket.socket):
+    """A socket that counts bytes: those received to be copied, and those to their place."""
+
+    def __init__(self, sock):
+        super().__init__(fileno=sock.detach())
+        self.copied = self.placed = 0
+
+    def recv(self, size, flags=0):
+        found = super().recv(size, flags)
+        self.copied += len(found)
+        return found
+
+    def recv_into(self, *arguments):
+        count = super().recv_into(*arguments)
+        self.copied += count
+        return count
+
+    def recvmsg_into(self, *arguments):
+        found = super().recvmsg_into(*arguments)
+        self.placed += found[0]
+        return found
+
+
+@pytest.mark.parametrize("is_fast", FAST)
+def test_an_array_comes_to_its_place_also_where_the_reader_is_as_fast_as_the_writer(is_fast):
+    """Its records come one by one: each head tells where the payload goes, which is not copied."""
+    one, other = ends(is_fast)
+    near, far = socket.socketpair()
+    far = Counted(far)
+    array = np.random.default_rng(0).integers(0, 256, 4 * RECORD_BYTES, np.uint8)
+    got = np.zeros_like(array)
+    view, count = got.data, 0
+    for start in range(0, array.size, RECORD_BYTES):
+        sealed = b"".join(records(one, array.data[start : start + RECORD_BYTES]))
+        thread = threading.Thread(target=near.sendall, args=(sealed,))
+        thread.start()
+        while count < start + RECORD_BYTES:
+            if other.has_more:
+                count += other.read_into(view[count:])
+            else:
+                assert other.take(far, 0, view[count:])
+        thread.join()
+    assert np.array_equal(got, array)
+    assert far.copied <= 4 * HEAD and far.placed >= array.size
+    near.close()
+    far.close()
+
+
 def _disturbed(rng, sent):
     """Returns records as somebody on the network may hand them on."""
     found, i = list(sent), rng.randrange(len(sent))

@@ -152,7 +152,10 @@ class Macs:
             if self._got >= self._total:
                 self._end_record()
             return count
-        data = sock.recv(_READ_BYTES, flags)
+        missing = _HEAD_BYTES - len(self._rest)
+        # Where much is wanted the head comes alone: it tells what is read to its place next.
+        is_much = view is not None and len(view) >= _LARGE_BYTES and missing > 0
+        data = sock.recv(missing if is_much else _READ_BYTES, flags)
         count = len(data)
         if not self._rest and count >= _HEAD_BYTES and count == _HEAD_BYTES + _size(data)[0]:
             payload = data[_HEAD_BYTES:]  # most small messages come alone
