@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from cluster_hosts import hosts_here, on
 
 import flowscope as fs
 from flowscope.tracing import Timeline
@@ -194,6 +195,63 @@ def test_the_records_add_up_to_the_curve(program, mode):
         assert sum(r.nbytes for r in records if r.time <= time) == nbytes
     told = [r.alloc_bytes for r in records_of(stats_of(step_stats))]
     assert sorted(r.nbytes for r in records) == sorted(told)
+
+
+SPLITS = [{}, {"device_count": {"CPU": 2}, "split_partitions": "always"}]
+
+
+def check_given_back(step_stats, fetched):
+    """All that was taken is given back but what is fetched, and nothing before it was taken."""
+    records = records_of(stats_of(step_stats))
+    assert sum(r.alloc_bytes for r in records) == sum(v.nbytes for v in fetched)
+    alive = 0
+    for record in sorted(records, key=lambda r: (r.alloc_micros, -r.alloc_bytes)):
+        alive += record.alloc_bytes
+        assert alive >= 0
+    assert sum(r.alloc_bytes < 0 for r in records) > 5
+
+
+@pytest.mark.parametrize("split", SPLITS, ids=["together", "apart"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("program", [lambda x: random_program(x, 5, ("/cpu:0", "/cpu:1")), flow])
+def test_all_but_what_is_fetched_is_given_back(program, mode, split):
+    config = split or {"device_count": {"CPU": 2}, "split_partitions": "never"}
+    x = fs.placeholder(fs.float32, [None, 16], name="x")
+    fetches = program(x)
+    feed = {x: np.ones((8, 16), "f")}
+    with fs.Session(config=fs.ConfigProto(mode=mode, **config)) as sess:
+        fetched = sess.run(fetches, feed)
+    check_given_back(run(fetches, feed, mode, **config), fetched)
+
+
+def test_steps_over_workers_tell_of_memory_too(graph):
+    x = fs.placeholder(fs.float32, [None, 16], name="x")
+    with on(0):
+        a = fs.exp(x, name="a")
+        y = fs.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, fs.tanh(v + a)), [0, a])[1]
+    with on(1):
+        out = fs.reduce_sum(fs.sin(fs.exp(y)), name="out")
+    metadata = fs.RunMetadata()
+    options = fs.RunOptions(trace_level=fs.RunOptions.FULL_TRACE)
+    with hosts_here(2) as (cluster, _), fs.Session(cluster) as sess:
+        value = sess.run(out, {x: np.ones((8, 16), "f")}, options=options, run_metadata=metadata)
+    check_given_back(metadata.step_stats, [value])
+    devices = {d.device for d in metadata.step_stats.dev_stats if records_of(d.node_stats)}
+    assert {device.partition("task:")[2][:1] for device in devices} == {"0", "1"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_who_writes_variables_tells_of_their_memory(mode):
+    v = fs.Variable(np.ones((4, 8), "f"), name="v")
+    metadata = fs.RunMetadata()
+    options = fs.RunOptions(trace_level=fs.RunOptions.FULL_TRACE)
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        sess.run(v.initializer)
+        sess.run(fs.assign_add(v, v * 2.0, name="w"), options=options, run_metadata=metadata)
+    told = {s.node_name: s.memory_stats for s in stats_of(metadata.step_stats)}
+    assert told["w"].persistent_memory_size == 4 * 8 * 4
+    assert sum(m.persistent_memory_size for m in told.values()) == 4 * 8 * 4
+    assert told["w"].temp_memory_size == 0
 
 
 @pytest.mark.parametrize("mode", MODES)

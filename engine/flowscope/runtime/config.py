@@ -353,6 +353,25 @@ class NodeOutput(Message):
     tensor_description: TensorDescription = TensorDescription()
 
 
+class MemoryStats(Message):
+    """Memory of an operation beside its outputs.
+
+    Attributes:
+        temp_memory_size: 0: what kernels take for a moment is not measured.
+        persistent_memory_size: Bytes of the variables that it writes, as far as shapes are known.
+        persistent_tensor_alloc_ids: Empty: allocations have no numbers.
+        device_temp_memory_size, device_persistent_memory_size, device_persistent_tensor_alloc_ids:
+            As in TensorFlow 1, where they are not used any more.
+    """
+
+    temp_memory_size: int = 0
+    device_temp_memory_size: int = 0
+    persistent_memory_size: int = 0
+    device_persistent_memory_size: int = 0
+    persistent_tensor_alloc_ids: list[int] = []  # noqa: RUF012
+    device_persistent_tensor_alloc_ids: list[int] = []  # noqa: RUF012
+
+
 class NodeExecStats(Message):
     """One span of a traced run: an operation once, in one iteration.
 
@@ -364,6 +383,7 @@ class NodeExecStats(Message):
         all_start_nanos, op_start_rel_nanos, op_end_rel_nanos, all_end_rel_nanos: The same.
         memory, output: Its outputs and their memory, as far as shapes are known; values of unknown
             size have no allocation records.
+        memory_stats: Its memory beside these.
         timeline_label: Its name, op type and inputs, as timelines read them.
         scheduled_micros, scheduled_nanos: When it could begin: the last that it waits for had
             ended, or the step had begun.
@@ -381,6 +401,7 @@ class NodeExecStats(Message):
     scheduled_micros: int = 0
     thread_id: int = 0
     referenced_tensor: list[AllocationDescription] = []  # noqa: RUF012
+    memory_stats: MemoryStats = MemoryStats()
     all_start_nanos: int = 0
     op_start_rel_nanos: int = 0
     op_end_rel_nanos: int = 0

@@ -5,7 +5,7 @@ reads it ends, as `flowscope.plan.lifetimes` knows. What is no operation's own (
 loop, and the lists that it keeps) is told with the operation behind which the curve of the step's
 memory changes by it; so the records of a step add up to that curve. Where operations run in another
 order than the program's (a machine of tokens, partitions that run apart) there is no such curve:
-only the operations' own values are told, given back where all that reads them has told its end.
+only the operations' own values are told, given back behind the last operation that may read them.
 
 Values whose size is not known are left out, and so is all of a step that is not kept as a whole.
 """
@@ -19,6 +19,7 @@ import numpy as np
 from flowscope.plan.lifetimes import Lifetimes, lifetimes
 from flowscope.runtime.step_trace import StepTrace
 from flowscope.tracing.decoding import StepSpans
+from flowscope.tracing.last_readers import LastReaders
 from flowscope.tracing.memory import memory_of
 from flowscope.tracing.nodes import PlanNodes
 
@@ -50,9 +51,9 @@ def allocations(trace: StepTrace, found: StepSpans, nodes: PlanNodes) -> dict[in
     if len(trace.shapes) != len(program.feeds) or not trace.is_whole:
         return {}
     known = lifetimes(program, trace.shapes, trace.rows is not None)
-    records, changes = _own(known, found, nodes)
     if trace.apart or trace.plan.back_end not in _IN_ORDER:
-        return records
+        return _own(known, found, nodes, LastReaders(program, found, nodes))[0]
+    records, changes = _own(known, found, nodes)
     rows = np.flatnonzero(found.spans.node >= 0).tolist()
     levels = memory_of(known, found, nodes, trace.begin).nbytes
     for row, change in zip(rows, np.diff(levels).tolist(), strict=True):
@@ -62,9 +63,12 @@ def allocations(trace: StepTrace, found: StepSpans, nodes: PlanNodes) -> dict[in
 
 
 def _own(
-    known: Lifetimes, found: StepSpans, nodes: PlanNodes
+    known: Lifetimes, found: StepSpans, nodes: PlanNodes, readers_of: LastReaders | None = None
 ) -> tuple[dict[int, list[Record]], dict[int, int]]:
-    """Returns the records of what operations make, and by how much each span changes the sum."""
+    """Returns the records of what operations make, and by how much each span changes the sum.
+
+    Without `readers_of`, what is read by others than the nodes of its block is not given back here.
+    """
     spans = found.spans
     ran: dict[int, dict[tuple[int, int], int]] = {}
     places = zip(spans.node.tolist(), spans.frame.tolist(), spans.iteration.tolist(), strict=True)
@@ -79,8 +83,13 @@ def _own(
         for place, row in makes.items():
             records.setdefault(row, []).append(Record(int(spans.end[row]), value.nbytes))
             changes[row] = changes.get(row, 0) + value.nbytes
+            last: int | None = None
             if readers and all(place in r for r in readers):
                 last = max(r[place] for r in readers)  # rows are in the order of their ends
+            elif readers_of is not None:
+                last = readers_of.last(value.value, place)
+            if last is not None:
+                last = max(last, row)
                 records[row].append(Record(int(spans.end[last]), -value.nbytes))
                 changes[last] = changes.get(last, 0) - value.nbytes
     return records, changes

@@ -52,7 +52,7 @@ def _stats(
     start_us = begin_ns // 1000
     end_us = max(1, -(-(end_ns - start_us * 1000) // 1000))
     took_ns = end_ns - begin_ns
-    return NodeExecStats(
+    made = NodeExecStats(
         node_name=node.name,
         all_start_micros=start_us,
         op_start_rel_micros=0,
@@ -66,6 +66,16 @@ def _stats(
         scheduled_nanos=could_begin_ns,
         **_outputs(node, records),
     )
+    made.memory_stats.persistent_memory_size = _written_bytes(node)
+    return made
+
+
+def _written_bytes(node: Node) -> int:
+    """Returns the bytes of the variables that a node writes, as far as shapes are known."""
+    if not node.writes_state:
+        return 0
+    specs = [h.outputs[0].spec.variable for h in node.handles]
+    return sum(_nbytes(spec.shape, spec.dtype) for spec in specs if spec is not None)
 
 
 def label(node: Node) -> str:
