@@ -7,13 +7,17 @@ moment for what the scheduler says of it.
 
 from __future__ import annotations
 
+import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from flowscope.cluster.plans import TaskPart
 from flowscope.cluster.status import bytes_text
+from flowscope.cluster.tasks import Task
 from flowscope.errors import UnavailableError
 from flowscope.graph.operation import where
 from flowscope.ops.host.py_functions import called_function
@@ -23,15 +27,22 @@ from flowscope.runtime.waiting import wait_for
 
 #: So long an error waits for what the scheduler says of a worker that is lost.
 TOLD_S = 0.3
+#: So soon after one connection with a worker all of them have ended, if its process has.
+_ENDS_S = 0.05
 #: So many operations of a lost worker are named.
 _MOST = 3
 _COUNTERS = "/proc/vmstat"
 
 
 class Losses:
-    """Why tasks of a cluster were lost, by their lives."""
+    """Why tasks of a cluster were lost, by their lives.
 
-    def __init__(self) -> None:
+    Args:
+        may_be_over: Whether a life of a task is not known to go on.
+    """
+
+    def __init__(self, may_be_over: Callable[[str, int], bool]) -> None:
+        self._may_be_over = may_be_over
         self._told: dict[tuple[str, int], str] = {}
         self._waiting: set[Waiter] = set()
 
@@ -53,21 +64,28 @@ class Losses:
         """
         if not isinstance(error, UnavailableError):
             return ""
+        if not self._heard(lives, _ENDS_S) and any(
+            self._may_be_over(*life) for life in lives.items()
+        ):
+            self._heard(lives, TOLD_S - _ENDS_S)
+        lost = [life for life in lives.items() if life in self._told]
+        why = [f"{task}: {self._told[task, life]}" for task, life in lost if self._told[task, life]]
+        return "; ".join([*why, *ran(parts, [task for task, _ in lost])])
+
+    def _heard(self, lives: Mapping[str, int], timeout_s: float) -> bool:
+        """Waits until the scheduler has said something of one of some tasks."""
         waiter = Waiter()
         self._waiting.add(waiter)
         try:
-            wait_for(
+            return wait_for(
                 lambda: any(life in self._told for life in lives.items()),
                 waiter,
                 what="for what the scheduler says of a lost worker",
-                until=time.monotonic() + TOLD_S,
+                until=time.monotonic() + timeout_s,
                 owned_by=None,
             )
         finally:
             self._waiting.discard(waiter)
-        lost = [life for life in lives.items() if life in self._told]
-        why = [f"{task}: {self._told[task, life]}" for task, life in lost if self._told[task, life]]
-        return "; ".join([*why, *ran(parts, [task for task, _ in lost])])
 
 
 def removed_why(event: Mapping[str, Any], oom_kills: int | None) -> str:
@@ -92,6 +110,18 @@ def removed_why(event: Mapping[str, Any], oom_kills: int | None) -> str:
             "processes for it (oom_kill): let the workers of a machine hold less"
         )
     return ""
+
+
+def runs_here(task: Task) -> bool:
+    """Whether the process of a task is one of this machine, and has not ended."""
+    if task.host != socket.gethostname():
+        return False
+    try:
+        process = psutil.Process(task.pid)
+        is_same = abs(process.create_time() - task.started) < 1.0
+        return is_same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def killed_for_memory(path: str = _COUNTERS) -> int | None:
@@ -133,4 +163,4 @@ def _with_line(node: Node) -> str:
     return f'"{node.name}"' + (f" (made in {made})" if made else "")
 
 
-__all__ = ["TOLD_S", "Losses", "killed_for_memory", "ran", "removed_why"]
+__all__ = ["TOLD_S", "Losses", "killed_for_memory", "ran", "removed_why", "runs_here"]

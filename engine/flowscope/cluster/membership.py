@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.cluster.health import Heartbeat
 from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
-from flowscope.cluster.losses import Losses, removed_why
+from flowscope.cluster.losses import Losses, removed_why, runs_here
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
@@ -136,7 +136,7 @@ class Cluster:
             self.endpoint.dial = attached.dial
         self._heartbeat = Heartbeat(self)
         self._rounding = Rounding()
-        self.losses = Losses()
+        self.losses = Losses(self._may_be_over)
         self.watch = ClusterWatch(self)
         try:
             self._join_all([Task.heard(host) for host in attached.hosts])
@@ -469,6 +469,12 @@ class Cluster:
             return {}
 
         return end
+
+    def _may_be_over(self, task: str, incarnation: int) -> bool:
+        known = self._known.get(task)
+        is_it = known is not None and known.incarnation == incarnation
+        is_connected = self.endpoint.is_connected(task, incarnation)
+        return not is_connected and not (is_it and known is not None and runs_here(known))
 
     def _connection_lost(self, peer: str, incarnation: int, error: Exception) -> None:
         reason = f"its process has ended, or cannot be reached ({error})"
