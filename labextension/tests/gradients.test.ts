@@ -36,13 +36,13 @@ function see(nodes: readonly Node[], ...open: string[]): VisibleGraph {
 }
 
 const pairs = ({ boxes }: VisibleGraph): string[] => (
-  [...boxes.values()].filter(({ gradientOf }) => gradientOf !== null).map(({ name, gradientOf }) => `${name} of ${boxes.get(gradientOf ?? "")?.name}`).sort()
+  [...boxes.values()].filter(({ gradientOf }) => gradientOf !== null).map(({ name, gradientOf }) => `${name} beside ${boxes.get(gradientOf ?? "")?.name}`).sort()
 );
 
 test("each box has its gradient beside it, and the scope that held them is gone", () => {
   for (const scope of ["gradients", "train/gradients"]) {
     const graph = see(chain(3, scope));
-    assert.deepEqual(pairs(graph), ["gradient of part0", "gradient of part1", "gradient of part2"], scope);
+    assert.deepEqual(pairs(graph), ["gradient of part0 beside part0", "gradient of part1 beside part1", "gradient of part2 beside part2"], scope);
     assert.ok(![...graph.boxes.keys()].some((id) => id.endsWith("gradients")), scope);
     assert.equal(graph.boxes.get("s:")?.children.length, 8);
     const sizes = [...graph.boxes.values()].filter(({ group }) => group?.kind === "gradient").map(({ scope: one }) => one?.size);

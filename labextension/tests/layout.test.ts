@@ -120,6 +120,17 @@ test("opening one scope leaves the others in their order, and closing it leaves 
 });
 
 /** Pairs of boxes of one scope that stand in another order of reading. */
+test("a view that was opened later shows the same drawing, in whichever order scopes were opened", () => {
+  const nodes = mlp();
+  const memory = new LayoutMemory();
+  const paths = [...lay(nodes, "all").graph.boxes.values()].flatMap(({ id, isOpen }) => (isOpen && id !== "s:" ? [id.slice(2)] : []));
+  assert.ok(paths.length > 5);
+  const some = paths.filter((_, k) => k % 2 === 0);
+  for (const open of [[], paths.slice(-6), paths, paths.slice(2), some].map((inner) => ["", ...inner])) {
+    assert.deepEqual(lay(nodes, open, memory).positions, lay(nodes, open).positions, open.join());
+  }
+});
+
 function flips(before: Laid, after: Laid): number {
   const order = ({ positions }: Laid): Map<string, number> => new Map([...positions.boxes.keys()].map((id, k) => [id, k]));
   const [first, then] = [order(before), order(after)];

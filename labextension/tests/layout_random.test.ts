@@ -135,6 +135,16 @@ test("250 random graphs: nothing changes its place in the order of reading when 
   }
 });
 
+test("250 random graphs: the same is open in the same drawing, whatever was opened before", () => {
+  for (const seed of SEEDS) {
+    const [closed, open] = [scopeOf(seed, null), scopeOf(seed, inside(seed + 1000))];
+    const memory = new LayoutMemory();
+    const [first, opened, again] = [closed, open, closed].map((root) => layoutTree(root, memory));
+    assert.deepEqual(layoutTree(open, new LayoutMemory()), opened, `seed ${seed}: opened in another view at once`);
+    assert.deepEqual(again, first, `seed ${seed}: closed again`);
+  }
+});
+
 test("the same graph gives the same picture", () => {
   for (const seed of SEEDS.slice(0, 40)) {
     assert.deepEqual(layoutTree(scopeOf(seed, null), new LayoutMemory()), layoutTree(scopeOf(seed, null), new LayoutMemory()));

@@ -6,6 +6,7 @@ import { functions, loops, mlp, star } from "../dev/graphs.js";
 import { layoutJob, roughMeasure } from "../src/layout/measure.js";
 import { LayoutMemory, layoutTree } from "../src/layout/tree.js";
 import { GraphModel } from "../src/model/graph.js";
+import { edgePathsOf } from "../src/model/links.js";
 import { markedBoxes, staleBoxes } from "../src/model/marked.js";
 import { relatedBoxes } from "../src/model/bodies.js";
 import { endFinder, visibleGraph } from "../src/model/visible.js";
@@ -47,6 +48,35 @@ test("a function, its calls and its gradient, the body selected", () => {
 test("a loop open with its returns, and a branch with one side closed", () => {
   matchSnapshot("loops", "svg", svg(loops(), ["while", "while/cond", "while/body", "choose", "choose/then"]));
 });
+test("an edge has a line, or a tick at both of its ends, whatever is open; words say what it is", () => {
+  const states: readonly (readonly [readonly Node[], readonly string[]])[] = [
+    [mlp(), []], [mlp(), ["layer1", "layer1/w", "layer2", "loss", "train"]], [star(30), []], [functions(), ["layer", "gradients"]],
+    [loops(), ["while", "while/cond", "while/body", "choose", "choose/then"]],
+  ];
+  let stubs = 0;
+  for (const [nodes, open] of states) {
+    const model = new GraphModel(false);
+    model.applySnapshot(snapshotOf([...nodes]));
+    const graph = visibleGraph(model, (path) => path === "" || open.includes(path));
+    const { root, links } = layoutJob(graph, roughMeasure);
+    const positions = layoutTree(root, new LayoutMemory());
+    const picture = { graph, links, devices: new Map<string, number>(), selection: null, related: new Set<string>(), marked: new Set<string>(), stale: new Set<string>() };
+    const { marks } = scene(picture, positions, null, LIGHT);
+    const drawn = new Set(marks.flatMap((mark) => (mark.kind === "path" ? [mark.id] : [])));
+    const pathOf = edgePathsOf(graph);
+    for (const edge of graph.edges) {
+      if (edge.kind !== "data" && edge.kind !== "control") continue;
+      if (edge.kind === "data" && !edge.isStub && pathOf(edge).every((id) => drawn.has(id))) continue;
+      stubs += 1;
+      const more = edge.kind === "control" ? ", control" : "";
+      assert.ok(drawn.has(`out of ${edge.from}${more}`) && drawn.has(`into ${edge.to}${more}`), `${edge.from} > ${edge.to} ${edge.kind}`);
+    }
+    const texts = marks.flatMap((mark) => (mark.kind === "text" ? [mark.text] : []));
+    assert.ok(!texts.some((text) => /^after |\bx\d|\u00d7\d+$/.test(text) && !/^\u00d7\d+$/.test(text)), texts.join("; "));
+  }
+  assert.ok(stubs > 10, `${stubs} edges without a line`);
+});
+
 test("a closed loop has a double wall", () => {
   assert.equal(svg(loops(), ["choose"]).split(`fill="none" stroke="${LIGHT.body}" stroke-width="0.75"`).length - 1, 2);
 });

@@ -78,8 +78,7 @@ function innermostFirst(graph: VisibleGraph): Box[] {
 function boxInput(box: Box | undefined, inner: ScopeInput | null, measure: Measure): BoxInput {
   if (!box) throw new Error("layout: a child without a box");
   const place = { id: box.id, lane: box.lane, beside: box.gradientOf };
-  if (inner) return { ...place, w: 0, h: 0, inner };
-  return { ...place, inner: null, ...(box.node ? opSize(box, box.node, measure) : scopeSize(box, measure)) };
+  return { ...place, inner, ...(box.node ? opSize(box, box.node, measure) : scopeSize(box, measure)) };
 }
 
 function opSize(box: Box, node: Node, measure: Measure): { w: number; h: number } {

@@ -1,6 +1,7 @@
 /**
- * Lays out nested scopes from the inside outwards and puts them together. What was laid out before
- * is taken from the memory where nothing changed, and seeds the new layout where something did.
+ * Lays out nested scopes from the inside outwards and puts them together. What was laid out before is taken from the memory
+ * where nothing changed. The order of a scope's boxes comes from a layout of it with all boxes closed, which an earlier one of
+ * the scope seeds: whatever was opened in whichever order, the same boxes are open in the same drawing, in every view.
  */
 import { layoutScope } from "./scope.js";
 import type { Positions, Rect, ScopeInput, ScopeLayout } from "./types.js";
@@ -10,18 +11,25 @@ const MOST_KEPT = 200;
 
 export class LayoutMemory {
   readonly #byContent = new Map<string, ScopeLayout>();
-  readonly #byPath = new Map<string, ScopeLayout>();
+  readonly #closed = new Map<string, { readonly boxes: string; readonly layout: ScopeLayout }>();
 
   find(content: string): ScopeLayout | undefined {
     return this.#byContent.get(content);
   }
 
-  before(path: string): ScopeLayout | null {
-    return this.#byPath.get(path) ?? null;
+  /** The layout of a scope with all its boxes closed. */
+  closed(scope: ScopeInput): ScopeLayout {
+    const boxes = scope.boxes.map(({ id }) => id).join(" ");
+    const known = this.#closed.get(scope.path);
+    if (known?.boxes === boxes) return known.layout;
+    const whole = layoutScope(closedOf(scope), new Map(), known?.layout ?? null);
+    // What passes a wall is named by what it comes from, which differs with what is open.
+    const layout = { ...whole, order: new Map(scope.boxes.flatMap(({ id }) => [[id, whole.order.get(id) ?? NaN] as const])) };
+    this.#closed.set(scope.path, { boxes, layout });
+    return layout;
   }
 
-  keep(path: string, content: string, layout: ScopeLayout): void {
-    this.#byPath.set(path, layout);
+  keep(content: string, layout: ScopeLayout): void {
     this.#byContent.delete(content);
     this.#byContent.set(content, layout);
     const [oldest] = this.#byContent.keys();
@@ -33,11 +41,18 @@ export function layoutTree(root: ScopeInput, memory: LayoutMemory): Positions {
   const layouts = new Map<string, ScopeLayout>();
   for (const scope of innermostFirst(root)) {
     const content = contentOf(scope, layouts);
-    const layout = memory.find(content) ?? layoutScope(scope, layouts, memory.before(scope.path));
-    memory.keep(scope.path, content, layout);
+    const layout = memory.find(content) ?? layoutScope(scope, layouts, memory.closed(scope));
+    memory.keep(content, layout);
     layouts.set(scope.path, layout);
   }
   return assemble(root, layouts);
+}
+
+/** A scope with all boxes closed: between two boxes, and from or to a wall, there is one line. */
+function closedOf(scope: ScopeInput): ScopeInput {
+  const boxes = scope.boxes.map((box) => ({ ...box, inner: null }));
+  const links = new Map(scope.links.map((link) => [`${link.from ?? link.source} ${link.to ?? link.source} ${link.isReturn ?? false}`, link]));
+  return { ...scope, boxes, links: [...links.values()] };
 }
 
 function innermostFirst(root: ScopeInput): ScopeInput[] {

@@ -3,7 +3,7 @@ import type { Lane } from "../rules/types.js";
 
 export interface BoxInput {
   readonly id: string;
-  /** Size of the box; for an open scope the layout of its inside decides. */
+  /** Size of the box; for an open scope the layout of its inside decides, and this is what it has while it is closed. */
   readonly w: number;
   readonly h: number;
   /** The inside of an open scope, or null. */
@@ -76,8 +76,11 @@ export interface Positions {
 
 export const EMPTY: Positions = { w: 0, h: 0, boxes: new Map(), routes: new Map() };
 
-/** A stage of a usual size. */
-export const ROOM: Room = { w: 1200, h: 520 };
+/**
+ * What a drawing is to fill in every view, whatever its stage's size: about the shape of a stage beside an inspector, and not
+ * far from that of a docked one.
+ */
+export const ROOM: Room = { w: 860, h: 560 };
 
 /** A picture that is fitted is shown no larger than this. */
 export const FITTED_ZOOM = 1.5;

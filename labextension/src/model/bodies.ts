@@ -7,8 +7,9 @@ import type { Node } from "../wire/messages.js";
 import type { GraphModel } from "./graph.js";
 import { decisionText, isFrame } from "./frames.js";
 import { opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
-import { variableTitle } from "./naming.js";
-import { shortName } from "./scopes.js";
+import { forwardName } from "./gradients.js";
+import { opTitle, variableTitle } from "./naming.js";
+import { shortName, type Scope } from "./scopes.js";
 
 /** Stands before a function's name, at its body and at its calls. */
 const SIGN = "\u0192\u00a0";
@@ -70,9 +71,50 @@ export function kindOf(node: Node): string {
 
 /** A scope's short name; a function's with a sign before it; what the body of a loop or branch is. */
 export function scopeTitle(model: GraphModel, path: string): string {
+  const scope = model.tree.get(path);
+  if (scope?.group?.kind === "gradient") return gradientTitle(model, scope);
   const body = model.bodies.get(path);
   const variable = model.nodes.get(model.tree.idOf(path) ?? -1);
-  return body?.role || (variable && variableTitle(variable)) || (body?.isFunction ? SIGN : "") + (model.tree.get(path)?.name ?? shortName(path));
+  return body?.role || (variable && variableTitle(variable)) || (body?.isFunction ? SIGN : "") + (scope?.name ?? shortName(path));
+}
+
+/** "gradient of fc0"; of a second one of the same, with its number. */
+function gradientTitle(model: GraphModel, scope: Scope): string {
+  const { title = "" } = scope.group ?? {};
+  const of = forwardTitle(model, scope);
+  if (of === null) return title;
+  const number = title.replace(/^gradient\s*/, "");
+  const isSecond = number !== "" && [...(scope.parent?.scopes.values() ?? [])].some((other) => (
+    other !== scope && other.group?.kind === "gradient" && other.group.title !== title && forwardTitle(model, other) === of
+  ));
+  return `gradient of ${of}${isSecond ? `, ${number}` : ""}`;
+}
+
+/** The title of what stands beside a scope of gradients, and is what they are the gradients of; null where nothing is. */
+function forwardTitle(model: GraphModel, scope: Scope): string | null {
+  const id = firstForward(model, scope);
+  if (id === null || !scope.parent) return null;
+  let at: Scope | null = model.tree.homeOf(id);
+  if (at === scope.parent) {
+    const node = model.nodes.get(id);
+    return node ? opTitle(node, () => model.assigned) : null;
+  }
+  while (at && at.parent !== scope.parent) at = at.parent;
+  return at && at !== scope && at.group?.kind !== "gradient" ? scopeTitle(model, at.path) : null;
+}
+
+/** The first operation that something in a scope is the gradient of, by the names that `fs.gradients` makes. */
+export function firstForward(model: GraphModel, scope: Scope): number | null {
+  const stack = [scope];
+  for (let at = stack.pop(); at; at = stack.pop()) {
+    for (const op of at.ops) {
+      const name = forwardName(model.nodes.get(op)?.name ?? "");
+      const id = name === undefined ? undefined : model.tree.idOf(name);
+      if (id !== undefined) return id;
+    }
+    stack.push(...[...at.scopes.values()].reverse());
+  }
+  return null;
 }
 
 /** The bodies that an operation calls or runs. */

@@ -51,7 +51,7 @@ function opFacts(model: GraphModel, node: Node): Facts {
 /** Those of loops and branches are told by what they become inside. */
 function inputFacts(model: GraphModel, node: Node): Fact[] {
   const inputs = isFrame(node) ? [] : node.inputs.map(([from, output]) => inputFact(model, from, output));
-  return [...inputs, ...node.control.map((from): Fact => linkFact(model, from, "after"))];
+  return [...inputs, ...node.control.map((from): Fact => linkFact(model, from, "runs after"))];
 }
 
 /** Those of loops and branches are told in words. */

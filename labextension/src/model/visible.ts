@@ -4,7 +4,7 @@
  */
 import type { Node } from "../wire/messages.js";
 import { finish, SLICE, type Sliced } from "../wire/sliced.js";
-import { isVariableScope, isVariableType, kindOf, scopeTitle, type Body } from "./bodies.js";
+import { firstForward, isVariableScope, isVariableType, kindOf, scopeTitle, type Body } from "./bodies.js";
 import type { Group, Lane } from "../rules/types.js";
 import { plural } from "./figures.js";
 import { forwardName } from "./gradients.js";
@@ -127,19 +127,10 @@ function pairGradients(model: GraphModel, boxes: Map<BoxId, Box>, endOf: (op: nu
   }
 }
 
-/** The first operation that something in a box is the gradient of, by the names that `fs.gradients` makes. */
 function forwardOf(model: GraphModel, { node, scope }: Box): number | null {
-  const stack: Scope[] = scope ? [scope] : [];
-  const ops = node ? [node.id] : [];
-  for (let at = stack.pop(); at; at = stack.pop()) {
-    for (const op of [...ops, ...at.ops]) {
-      const name = forwardName(model.nodes.get(op)?.name ?? "");
-      const id = name === undefined ? undefined : model.tree.idOf(name);
-      if (id !== undefined) return id;
-    }
-    stack.push(...[...at.scopes.values()].reverse());
-  }
-  return null;
+  if (scope) return firstForward(model, scope);
+  const name = forwardName(node?.name ?? "");
+  return (name === undefined ? undefined : model.tree.idOf(name)) ?? null;
 }
 
 function kindText(model: GraphModel, node: Node): string {

@@ -1,5 +1,6 @@
 /** The marks of links and control edges. Data is solid, control dashed, as is what a decision leads to. */
 import { FONT_PX } from "../layout/measure.js";
+import { textWidth } from "../layout/text.js";
 import type { Positions, Rect } from "../layout/types.js";
 import type { BoxId } from "../model/ids.js";
 import type { Link } from "../model/links.js";
@@ -7,7 +8,7 @@ import type { SessionState } from "../wire/messages.js";
 import type { Mark, PathMark, TextMark } from "./marks.js";
 import type { Picture } from "./scene.js";
 import { lineWidth, sheetsBelow } from "./sheets.js";
-import { BEYOND_PX, stubMarks, stubsOf, stubText, type Stubs } from "./stubs.js";
+import { BEYOND_PX, stubMarks, stubsOf, stubTicks, stubText, type Stubs } from "./stubs.js";
 import type { Theme } from "./theme.js";
 
 /** Zoom from which labels are drawn. */
@@ -26,7 +27,7 @@ export function linkMarks(
   }
   const stubs = stubsOf(picture.graph, positions);
   return [
-    ...plain, ...lit, ...counts(picture, positions, theme), ...labels(picture, positions, theme, run, stubs),
+    ...plain, ...lit, ...stubTicks(picture.graph, positions, theme), ...counts(picture, positions, theme), ...labels(picture, positions, theme, run, stubs),
     ...stubMarks(stubs, positions, theme, LABEL_FROM),
   ];
 }
@@ -66,7 +67,7 @@ function counts(picture: Picture, positions: Positions, theme: Theme): Mark[] {
     if (!route || link.count < 2 || link.to === null) return [];
     if (leaving.get(link.from ?? "") === 1 || arriving.get(link.to) !== 1) return [];
     const [x, y] = [route[route.length - 2] ?? 0, route[route.length - 1] ?? 0];
-    return [{ ...label(`\u00d7${link.count}`, x + 6, y - 12, 40, theme, false), anchor: "start" as const }];
+    return [{ ...label(tensors(link.count), x + 6, y - 12, 60, theme, false), anchor: "start" as const }];
   });
 }
 
@@ -85,7 +86,7 @@ function labels(
     if (!rect || !box) return [];
     const links = bySource.get(source) ?? [];
     const room = rect.w + BEYOND_PX;
-    const text = stubText("to", stubs.get(source)?.to ?? [], room) || labelOf(links);
+    const text = stubText("to", stubs.get(source)?.to ?? [], room) || labelOf(links, room);
     const [x = 0, y = 0] = (links[0] && positions.routes.get(links[0].id)) ?? [];
     // Of a line that leaves sideways the label stands below the box, too.
     const middle = y >= rect.y + rect.h ? x : rect.x + rect.w / 2;
@@ -94,12 +95,16 @@ function labels(
 }
 
 /** What the lines out of a box carry, where they say so; of a single bundle also how many edges it stands for. */
-function labelOf(links: readonly Link[]): string {
+function labelOf(links: readonly Link[], room: number): string {
   const texts = new Set(links.map((link) => (link.label && link.targets.includes(link.scope) ? `result ${link.label}` : link.label)));
   const [only] = links;
-  const times = links.length === 1 && only && only.count > 1 ? `\u00d7${only.count}` : "";
-  return [texts.has("") ? "" : [...texts].join(" \u00b7 "), times].filter(Boolean).join(" ");
+  const times = links.length === 1 && only && only.count > 1 ? tensors(only.count) : "";
+  const carried = texts.has("") ? "" : [...texts].join(" \u00b7 ");
+  const whole = [carried, times].filter(Boolean).join(", ");
+  return carried && textWidth(whole, FONT_PX.type) > room ? carried : whole;
 }
+
+const tensors = (count: number): string => `${count} tensors`;
 
 function label(
   text: string, x: number, y: number, room: number, theme: Theme, isFaint: boolean,

@@ -9,7 +9,7 @@ import type { Edge } from "../model/edges.js";
 import type { BoxId } from "../model/ids.js";
 import { edgePathsOf } from "../model/links.js";
 import type { VisibleGraph } from "../model/visible.js";
-import type { TextMark } from "./marks.js";
+import type { PathMark, TextMark } from "./marks.js";
 import type { Theme } from "./theme.js";
 
 /** A text may reach so far beyond its box. */
@@ -54,12 +54,34 @@ function stubEdges(graph: VisibleGraph, positions: Positions): Edge[] {
   return graph.edges.filter((edge) => edge.isStub || edge.kind === "control" || pathOf(edge).some((id) => !positions.routes.has(id)));
 }
 
+/** How far a tick stands from its box's right side, its length, and the distance of data from control. */
+const TICK = { inset: 9, length: 8, apart: 7 } as const;
+
+/** At both ends of each edge without a line a tick, at every zoom: where names are too small to be read it says that there is more. */
+export function stubTicks(graph: VisibleGraph, positions: Positions, theme: Theme): PathMark[] {
+  const marks = new Map<string, PathMark>();
+  for (const { from, to, kind } of stubEdges(graph, positions)) {
+    const isControl = kind === "control";
+    for (const [box, isEnd] of [[from, false], [to, true]] as const) {
+      const rect = positions.boxes.get(box);
+      const id = `${isEnd ? "into" : "out of"} ${box}${isControl ? ", control" : ""}`;
+      if (!rect || marks.has(id)) continue;
+      const x = rect.x + rect.w - TICK.inset - (isControl ? TICK.apart : 0);
+      const y = isEnd ? rect.y - TICK.length : rect.y + rect.h;
+      marks.set(id, {
+        kind: "path", id, route: [x, y, x, y + TICK.length], isDashed: isControl, hasArrow: false, stroke: theme.line, width: 1.5, opacity: 0.85,
+      });
+    }
+  }
+  return [...marks.values()];
+}
+
 /** "from a, b", or as much of it as has room: "from a and 3 more", "from 4 boxes". */
 export function stubText(word: string, names: readonly string[], room: number): string {
   const unique = [...new Set(names)];
   const [first] = unique;
   if (first === undefined) return "";
-  const choices = [`${word} ${unique.join(", ")}`, ...(unique.length > 1 ? [`${word} ${first} and ${unique.length - 1} more`, `${word} ${unique.length} boxes`] : [])];
+  const choices = [`${word} ${unique.join(", ")}`, ...(unique.length > 1 ? [`${word} ${first} and ${unique.length - 1} more`, `${word} ${unique.length} boxes`] : []), ...(word === "runs after" ? [`after ${unique.length} ${unique.length === 1 ? "box" : "boxes"}`] : [])];
   return choices.find((text) => textWidth(text, FONT_PX.type) <= room) ?? choices[choices.length - 1] ?? "";
 }
 
@@ -70,7 +92,7 @@ export function stubMarks(stubs: ReadonlyMap<BoxId, Stubs>, positions: Positions
     const rect = positions.boxes.get(box);
     if (!rect) continue;
     const room = rect.w + BEYOND_PX;
-    const text = sources.length > 0 ? stubText("from", sources, room) : stubText("after", after, room);
+    const text = sources.length > 0 ? stubText("from", sources, room) : stubText("runs after", after, room);
     if (!text) continue;
     marks.push({
       kind: "text", id: "", text, x: rect.x + 1, y: rect.y - 8, size: FONT_PX.type, weight: 400, fill: theme.muted, anchor: "start",

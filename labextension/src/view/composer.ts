@@ -1,7 +1,7 @@
 /** Keeps the picture up to date: visible graph, layout, and what the stage needs to draw them. */
 import { layoutJob, roughMeasure, type Measure } from "../layout/measure.js";
 import { LayoutThread } from "../layout/thread.js";
-import { ROOM, type Positions, type Room } from "../layout/types.js";
+import type { Positions } from "../layout/types.js";
 import { relatedBoxes } from "../model/bodies.js";
 import { devicesOf } from "../model/devices.js";
 import type { GraphModel } from "../model/graph.js";
@@ -26,8 +26,6 @@ export class Composer {
   readonly #store: Store;
   /** Sizes of texts; set when the fonts are known. */
   measure: Measure = roughMeasure;
-  /** What a drawing is to fill. */
-  room: Room = ROOM;
   readonly #thread: LayoutThread;
   readonly #slicer: Slicer;
   readonly #show: ShowPicture;
@@ -61,7 +59,7 @@ export class Composer {
     const whole = yield* seenGraph(this.#model, (path) => this.#scopes.isOpen(path));
     const graph = alone === null ? whole : isolated(whole, alone);
     yield;
-    const { root, links } = layoutJob(graph, this.measure, this.room);
+    const { root, links } = layoutJob(graph, this.measure);
     yield;
     this.#thread.request(root, (positions) => {
       this.#isBusy = false;

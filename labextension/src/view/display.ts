@@ -1,6 +1,6 @@
 /** Shows the picture: asks for it, and puts it on the stage. */
 import { scopesToClose } from "../layout/closing.js";
-import type { Positions } from "../layout/types.js";
+import { ROOM, type Positions } from "../layout/types.js";
 import type { GraphModel } from "../model/graph.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import type { Selection } from "../model/selection.js";
@@ -24,36 +24,18 @@ interface Around {
   readonly slicer: Slicer;
 }
 
-/** A share by which the stage's size changes, and the time after which that counts, for the picture to be drawn anew. */
-const RESIZED = 0.08;
-const RESIZED_MS = 150;
-
 export class Display {
   readonly #around: Around;
   readonly #composer: Composer;
-  #resizing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(around: Around, until: AbortSignal) {
     this.#around = around;
     this.#composer = new Composer(around.model, around.scopes, around.selection, around.store, around.slicer, this.#show, until);
-    around.stage.onResized = () => this.#resized();
-    until.addEventListener("abort", () => clearTimeout(this.#resizing), { once: true });
-  }
-
-  /** Draws anew when the stage has had another size for a moment. */
-  #resized(): void {
-    clearTimeout(this.#resizing);
-    this.#resizing = setTimeout(() => {
-      const { w, h } = this.#around.stage.room;
-      const { room } = this.#composer;
-      if (Math.abs(w - room.w) > RESIZED * room.w || Math.abs(h - room.h) > RESIZED * room.h) this.refresh();
-    }, RESIZED_MS);
   }
 
   refresh(): void {
     const { stage, navigation } = this.#around;
     if (!stage.isShown) return;
-    this.#composer.room = stage.room;
     this.#composer.refresh(navigation.takeHold());
   }
 
@@ -70,7 +52,7 @@ export class Display {
   #close({ graph }: Picture, positions: Positions): boolean {
     const { stage, scopes, selection } = this.#around;
     if (!stage.isFitted) return false;
-    const paths = scopesToClose(graph, positions, stage.room, selection.box, (path) => scopes.isAutomatic(path));
+    const paths = scopesToClose(graph, positions, ROOM, selection.box, (path) => scopes.isAutomatic(path));
     scopes.close(paths);
     return paths.length > 0;
   }

@@ -1,5 +1,5 @@
 /** The canvas: keeps scene and camera, draws at most once a frame, moves from layout to layout. */
-import { EMPTY, type Positions, type Rect, type Room } from "../layout/types.js";
+import { EMPTY, type Positions, type Rect } from "../layout/types.js";
 import { boxAt } from "../layout/hit.js";
 import { between } from "../layout/tween.js";
 import type { BoxId } from "../model/ids.js";
@@ -10,7 +10,7 @@ import { scene, type Picture } from "../render/scene.js";
 import type { Mark, Scene } from "../render/marks.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
-import { bringIn, fitIn, holdStill, roomIn, showNear, showOpened, zoomAt } from "./camera.js";
+import { bringIn, fitIn, holdStill, showNear, showOpened, zoomAt } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
 import { BreakpointLayer } from "./breakpoint_layer.js";
 import { NoteLayer } from "./note_layer.js";
@@ -68,8 +68,6 @@ export class Stage {
   #toldSize = 0;
   /** Called when the stage is first seen: only then its fonts and colours are known. */
   onShown: () => void = () => undefined;
-  /** Called when the stage has another size, while the picture is fitted to it. */
-  onResized: () => void = () => undefined;
   /** Until the user moves the picture, it is fitted to the stage. */
   #isFitted = true;
   /** Whether all of it is to be seen, as was asked for, even where its names cannot be read. */
@@ -218,11 +216,6 @@ export class Stage {
     this.#draw();
   }
 
-  /** What of the stage a fitted picture may fill. */
-  get room(): Room {
-    return roomIn(this.#width, this.#height);
-  }
-
   zoomBy(factor: number, x = this.#width / 2, y = this.#height / 2): void {
     this.#take(zoomAt(this.#camera, factor, x, y));
   }
@@ -301,7 +294,6 @@ export class Stage {
     this.canvas.height = Math.round(this.#height * ratio);
     if (this.#isFitted) this.#camera = this.#fitted();
     if (isFirst) this.onShown();
-    else if (this.#isFitted) this.onResized();
     // At once: a resized canvas is empty, and would be seen so for a frame.
     this.#paint();
   }
