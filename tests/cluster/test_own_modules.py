@@ -166,6 +166,78 @@ def test_functions_in_branches_and_loops_go_along(cluster, functions):
     np.testing.assert_array_equal(on_worker(cluster, build, [1.0]), [31.0])
 
 
+GRADIENTS = """
+import flowscope as fs
+
+@fs.custom_gradient
+def double(x):
+    y = fs.py_func(_double, [x], fs.float64)
+    y.set_shape(x.shape)
+
+    def grad(g):
+        z = fs.py_func(_halve, [g], fs.float64)
+        z.set_shape(g.shape)
+        return z
+
+    return y, grad
+
+def _double(x): return x * 2
+def _halve(g): return g / 2  # not what it is, so that one sees who has computed it
+def square(x): return x * x
+"""
+
+
+@pytest.mark.slow
+def test_gradient_functions_go_along(cluster, folder):
+    folder.write(own_gradients=GRADIENTS)
+    own = folder.load("own_gradients")
+
+    def loop(x):
+        return fs.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, own.double(v)), [0, x])[1]
+
+    def squared(x):
+        return fs.py_function(own.square, [x], fs.float64)
+
+    for build, y, slope in ((own.double, 4.0, 0.5), (squared, 4.0, 4.0), (loop, 16.0, 0.125)):
+        assert on_worker(cluster, build, 2.0) == y
+        assert on_worker(cluster, lambda x, b=build: fs.gradients(b(x), x)[0], 2.0) == slope
+
+
+@pytest.mark.slow
+def test_an_op_that_was_made_before_its_module_was_loaded_anew_stays_as_it_was(cluster, folder):
+    folder.write(own_before=OP.format(name="OwnBefore", factor=2.0))
+    own = folder.load("own_before")
+
+    def build(x):
+        y = own.call(x)
+        folder.write(own_before=OP.format(name="OwnBefore", factor=5.0))
+        folder.load("own_before")
+        return y + 10.0 * own.call(x)
+
+    assert on_worker(cluster, build, 1.0) == 2.0 + 50.0
+
+
+@pytest.mark.slow
+def test_a_breakpoints_condition_goes_along(cluster, folder, graph, aside):
+    folder.write(
+        own_condition="import own_bound\ndef is_big(v): return v.max() > own_bound.BOUND\n",
+        own_bound="BOUND = 3.0\n",
+    )
+    with folder.found():
+        own = folder.load("own_condition")
+    x = fs.placeholder(fs.float64, [2])
+    with fs.device(WORKER):
+        y = fs.multiply(x, 2.0, name="doubled")
+    with fs.Session(cluster) as sess:
+        sess.debug.break_after("doubled", when=own.is_big)
+        assert sess.run(y, {x: [0.5, 1.0]}).tolist() == [1.0, 2.0]
+        running = aside(sess.run, y, {x: [1.0, 2.0]})
+        stop = sess.debug.wait()
+        assert stop.breakpoint.hits == 1
+        stop.resume()
+        assert running.result(60.0).tolist() == [2.0, 4.0]
+
+
 @pytest.mark.slow
 def test_an_op_of_a_cell_goes_along_with_its_kernel(cluster):
     cell = {"__name__": "__main__"}
