@@ -58,7 +58,7 @@ help: ## list the targets
 lab: $(STAMPS)/lab $(STAMPS)/front-end ## open the tutorials in JupyterLab (LAB_ARGS="--no-browser --port=9999")
 	env `$(PY) -m flowscope --environment` \
 		JUPYTER_CONFIG_PATH=$(CURDIR)/tutorials/.jupyter:$$JUPYTER_CONFIG_PATH \
-		$(BIN)/jupyter lab --notebook-dir=tutorials $(AS_ROOT) $(LAB_ARGS)
+		$(BIN)/jupyter lab --notebook-dir=tutorials --LabApp.default_url=/lab/tree/01_build_run_watch.ipynb $(AS_ROOT) $(LAB_ARGS)
 
 # ---------------------------------------------------------------- work
 

@@ -55,6 +55,7 @@ CHROMIUM_ARGS = (
 SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"checkForUpdates": False},
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+    "flowscope/panel": {"opens": False},
 }
 #: What `make lab` sets besides.
 WORKSHOP = Path(__file__).parents[2] / "tutorials" / ".jupyter"

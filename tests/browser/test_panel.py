@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from pathlib import Path
 
 import pytest
-from jupyter_driver import Lab, Notebook
+from jupyter_driver import WORKSHOP, Lab, Notebook
 from playwright.sync_api import Locator, Page, expect
 
 #: Panels are arranged, and the layout is kept over reloads.
@@ -194,3 +196,19 @@ def test_views_say_that_the_kernel_was_restarted_and_are_live_again(
     expect(state).to_have_text("running")
     panel.get_by_role("button", name="Stop", exact=True).click()
     expect(state).to_have_text("stopped")
+
+
+def test_the_panel_opens_beside_the_first_lesson_where_the_workshop_says_so(
+    lab: Lab, panel: Locator, root: Path
+) -> None:
+    told = json.loads((WORKSHOP / "labconfig" / "default_setting_overrides.json").read_text())
+    settings = lab.server.notebooks.parent / "settings" / "flowscope" / "panel.jupyterlab-settings"
+    before = settings.read_text()
+    settings.write_text(json.dumps(told["flowscope:panel"]))
+    try:
+        # It is opened with the kernel that it names; the notebook stays the one that is worked with.
+        lab.open(path=root / "tutorials" / "01_build_run_watch.ipynb")
+        expect(panel.get_by_test_id("fs-waiting")).to_contain_text("%load_ext flowscope")
+        expect(lab.page.get_by_text("Python 3 (flowscope)").first).to_be_visible()
+    finally:
+        settings.write_text(before)

@@ -37,6 +37,7 @@ export const panelPlugin: JupyterFrontEndPlugin<PanelHandle> = {
     notebooks.widgetAdded.connect((_, notebook) => panel.listen(notebook));
     document.addEventListener(PANEL_EVENT, (event) => void panel.open((event as CustomEvent<PanelWish>).detail.graph || null));
     offerPanel();
+    void app.restored.then(() => panel.openBeside());
     return panel;
   },
 };
@@ -61,6 +62,22 @@ class Panel implements PanelHandle {
     const widget = await this.#opening;
     if (graph !== null) widget.content.showGraph(graph);
     this.#app.shell.activateById(widget.id);
+  }
+
+  /** Opens beside the first notebook of the window, where the settings say so; the notebook stays the one that is worked with. */
+  async openBeside(): Promise<void> {
+    const told = await this.#settings?.get(ID, "opens").catch(() => null);
+    if (told?.composite !== true || this.tracker.currentWidget) return;
+    const notebook = this.#notebooks.currentWidget;
+    if (!notebook) {
+      const later = (): void => {
+        this.#notebooks.currentChanged.disconnect(later);
+        void this.openBeside();
+      };
+      return void this.#notebooks.currentChanged.connect(later);
+    }
+    await this.open(null);
+    this.#app.shell.activateById(notebook.id);
   }
 
   /** A kernel says that there is something to be shown, or asks for the panel. */
