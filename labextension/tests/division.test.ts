@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { divide, heightIn, keptIn, PICTURE_LEAST, RAIL_PX, TITLE_PX, unfolded, type Wish } from "../src/view/division.js";
 import { PANELS, panelsIn } from "../src/view/registry.js";
-import { TABS, MORE, PICTURE_ACTS } from "../src/view/tabs.js";
+import { TABS, MORE, PICTURE_ACTS, taskOf } from "../src/view/tabs.js";
 import { COMMANDS } from "../src/view/commands.js";
 
 const SECTIONS: readonly Wish[] = [...panelsIn("panels"), ...panelsIn("about")].map(({ id, least, region }) => ({ id, least: least ?? { w: 240, h: 120 }, isAbout: region === "about" }));
@@ -79,6 +79,14 @@ test("each section tells the least that it can be read in, and is opened by a bu
   }
   assert.deepEqual(TABS.map(({ word }) => word), ["Run", "Time", "Values", "Place"]);
   assert.equal(TABS.flatMap(({ panels }) => panels).length, panelsIn("panels").length);
+});
+
+test("keys are grouped by what they are for, in groups that can be looked over", () => {
+  const groups = new Map<string, string[]>();
+  for (const { id, keys } of COMMANDS) if (keys.length > 0) groups.set(taskOf(id), [...(groups.get(taskOf(id)) ?? []), id]);
+  assert.deepEqual([...groups.keys()].sort(), ["Find", "Picture", "Place", "Run", "Select", "Time", "Values", "View"]);
+  for (const [task, ids] of groups) assert.ok(ids.length <= 20, `${task}: ${ids}`);
+  assert.deepEqual(groups.get("Picture"), ["zoom-in", "zoom-out", "fit"]);
 });
 
 test("what had a button at the picture's edge has one still", () => {

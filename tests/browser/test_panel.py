@@ -206,7 +206,7 @@ def test_the_panel_opens_beside_the_first_lesson_where_the_workshop_says_so(
     before = settings.read_text()
     settings.write_text(json.dumps(told["flowscope:panel"]))
     try:
-        # It is opened with the kernel that it names; the notebook stays the one that is worked with.
+        # The kernel is the one that it names, and the notebook stays the one that is worked with.
         lab.open(path=root / "tutorials" / "01_build_run_watch.ipynb")
         expect(panel.get_by_test_id("fs-waiting")).to_contain_text("%load_ext flowscope")
         expect(lab.page.get_by_text("Python 3 (flowscope)").first).to_be_visible()

@@ -41,6 +41,17 @@ export const MORE: readonly string[] = ["outline", "inspector", "isolate", "find
 /** At the picture's edge. */
 export const PICTURE_ACTS: readonly string[] = ["zoom-in", "zoom-out", "fit"];
 
+/** Commands without a button in a tab, by what one does with them; those that are named nowhere move the picture. */
+const TASKS: readonly (readonly [string, RegExp])[] = [
+  ["Run", /^(pause|stop|step-(op|iteration|back|out|run)|break-|fetch|feed|run$)/], ["Time", /^(time-|slice-|step-(earlier|later))/],
+  ["Find", /^find/], ["Select", /^(walk-|toggle|leave|isolate|inspector|outline)/], ["View", /^(panel|fullscreen|save|keys|more)/],
+];
+
+/** What a command is for: a tab's word, or another task's. */
+export function taskOf(id: string): string {
+  return TABS.find(({ acts }) => acts.includes(id))?.word ?? TASKS.find(([, named]) => named.test(id))?.[0] ?? "Picture";
+}
+
 /** The tab that a panel belongs to. */
 export function tabOf(panel: string): Tab | undefined {
   return TABS.find(({ panels }) => panels.includes(panel));
