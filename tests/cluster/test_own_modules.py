@@ -291,6 +291,41 @@ def test_a_worker_that_was_started_again_gets_it_again(cluster, folder, graph):
     wait_until(lambda: sent(cluster).count("own_again") == 2)
 
 
+OTHER_CLIENT = """
+import sys
+import flowscope as fs
+
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[2])
+    import own_of_two
+    with fs.cluster.connect(sys.argv[1]) as cluster:
+        x = fs.placeholder(fs.float64, [])
+        with fs.device("/job:worker/task:0"):
+            y = own_of_two.call(x)
+        with fs.Session(cluster) as sess:
+            print(sess.run(y, {x: 1.0}))
+"""
+
+
+@pytest.mark.slow
+def test_two_clients_have_modules_and_ops_of_one_name(cluster, folder, tmp_path, source_env):
+    folder.write(own_of_two=OP.format(name="OwnOfTwo", factor=2.0))
+    own = folder.load("own_of_two")
+    theirs = Folder(tmp_path / "theirs")
+    theirs.path.mkdir()
+    theirs.write(own_of_two=OP.format(name="OwnOfTwo", factor=5.0), client=OTHER_CLIENT)
+    command = [sys.executable, str(theirs.path / "client.py"), cluster.target, str(theirs.path)]
+    with fs.Graph().as_default(), fs.Session(cluster) as sess:
+        x = fs.placeholder(fs.float64, [])
+        with fs.device(WORKER):
+            y = own.call(x)
+        assert sess.run(y, {x: 1.0}) == 2.0
+        told = subprocess.run(command, env=source_env, capture_output=True, text=True, check=True)
+        assert told.stdout.strip() == "5.0"
+        assert sess.run(y, {x: 1.0}) == 2.0
+        assert on_worker(cluster, own.call, 1.0) == 2.0
+
+
 def _loaded_from(name):
     return type(sys.modules[name].__spec__.loader).__name__
 
