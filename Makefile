@@ -14,6 +14,7 @@ TAKERS ?= 300
 STOPS ?= 50
 MOVES ?= 300
 FREEZES ?= 100
+STRIKES ?= 100
 FAULTS ?= 300
 CIRCLES ?= 300
 MUTANTS ?= 2000
@@ -107,6 +108,7 @@ fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, faults, schedule
 	$(PY) tests/helpers/graph_mutants.py $(MUTANTS)
 	$(PY) tests/helpers/random_faults.py $(FAULTS)
 	$(PY) tests/helpers/faults_while_shipping.py $(FREEZES)
+	$(PY) tests/helpers/fault_matrix.py $(STRIKES) --seed 2
 	$(PY) tests/fuzz/hand_overs.py --count $(SCHEDULES)
 
 .PHONY: stress

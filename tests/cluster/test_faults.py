@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fault_matrix import check
 from local_clusters import kept_away, wait_until
 from own_threads import own_threads
 from random_faults import RAISED, Faults
@@ -308,3 +309,9 @@ def test_a_worker_that_is_killed_while_a_step_is_stepped_through_ends_it(
         sess.resume()
         wait_until(lambda: len(cluster.tasks) == 3)
         assert sess.run(loop, {trips: 3})[0] == 3
+
+
+def test_all_that_clients_do_meets_faults_of_all_processes() -> None:
+    """A few of each run; `python tests/helpers/fault_matrix.py 60 --seed 2` has more of them."""
+    done, _ = check(6, seed=1)
+    assert done.total() == 6
