@@ -81,18 +81,38 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._rest = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def close(self) -> None:
+        """Ends all that it leads, and its threads."""
+        for one in [self._listener, *self._sockets]:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for one in [self._listener, *self._sockets]:
+            one.close()
+
+    def _start(self, function: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=function, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _accept(self) -> None:
-        while True:
-            near, _ = self._listener.accept()
-            try:
-                far = socket.create_connection(self._target)
-            except OSError:
-                near.close()
-                continue
-            for pair in ((near, far), (far, near)):
-                threading.Thread(target=self._forward, args=pair, daemon=True).start()
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                self._sockets.append(near)
+                try:
+                    far = socket.create_connection(self._target)
+                except OSError:
+                    near.shutdown(socket.SHUT_RDWR)
+                    continue
+                self._sockets.append(far)
+                for pair in ((near, far), (far, near)):
+                    self._start(self._forward, *pair)
 
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
@@ -118,6 +138,8 @@ class Processes:
             "DASK_FLOWSCOPE__CLIENT_SILENCE": str(SILENCE_S),
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1000",
         }
+        #: Nannies that have ended: their workers may be there yet.
+        self._ended: list[subprocess.Popen[bytes]] = []
         self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
         wait_until(lambda: Path(self._file).exists())
         self.nannies = {i: self._worker(i) for i in range(WORKERS)}
@@ -149,6 +171,7 @@ class Processes:
         """Starts the nannies that have ended."""
         for number, nanny in self.nannies.items():
             if nanny.poll() is not None:
+                self._ended.append(nanny)
                 self.nannies[number] = self._worker(number)
 
     def client(self, session: str) -> subprocess.Popen[bytes]:
@@ -158,7 +181,7 @@ class Processes:
 
     def close(self) -> None:
         """Ends all of them."""
-        for one in [*self.nannies.values(), self.scheduler]:
+        for one in [*self.nannies.values(), *self._ended, self.scheduler]:
             for child in [*children(one.pid), one.pid]:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
@@ -239,6 +262,8 @@ class Matrix:
         self.session.close()
         self.cluster.close()
         self._undo()
+        for proxy in self.proxies.values():
+            proxy.close()
 
     def is_whole(self) -> bool:
         """Whether all workers are there and well."""
