@@ -10,6 +10,8 @@ from flowscope.graph.lazy import frozen
 
 #: Bins of a histogram.
 BINS = 32
+#: Elements that are looked at at once; a histogram is made of so many, that lie evenly, at most.
+CHUNK = 1 << 20
 #: The most rows and columns of a picture.
 SIDE = 64
 
@@ -23,7 +25,8 @@ class Statistics:
         finite, nan, inf: How many elements are finite, not a number, infinite.
         min, max, mean: Of the finite elements; None where there are none, or of strings.
         histogram: How many finite elements there are in each of `BINS` bins of the same width from
-            `min` to `max`; () where there are none.
+            `min` to `max`; of more than `CHUNK` elements, of some that lie evenly in the array. ()
+            where there are none.
     """
 
     dtype: str
@@ -69,23 +72,57 @@ def _numbers(array: Any) -> Any:
 def statistics(array: Any) -> Statistics:
     """Returns numbers of the elements of an array."""
     array = np.asarray(array)
-    numbers = _numbers(array)
     facts = str(array.dtype), array.shape, int(array.nbytes)
-    if numbers is None or not numbers.size:
+    flat = array.reshape(-1)
+    if not flat.size or _numbers(flat[:1]) is None:
         return Statistics(*facts, int(array.size), 0, 0, None, None, None, ())
+    sums = _Sums()
+    for begin in range(0, flat.size, CHUNK):
+        sums.add(_numbers(flat[begin : begin + CHUNK]))
+    inf = int(flat.size) - sums.finite - sums.nan
+    if not sums.finite:
+        return Statistics(*facts, 0, sums.nan, inf, None, None, None, ())
+    some = _numbers(flat[:: -(-flat.size // CHUNK)])
     with np.errstate(all="ignore"):
-        is_finite = np.isfinite(numbers)
-        nan = int(np.count_nonzero(np.isnan(numbers)))
-        finite = numbers[is_finite].astype(np.float64, copy=False)
-    inf = int(numbers.size - finite.size - nan)
-    if not finite.size:
-        return Statistics(*facts, 0, nan, inf, None, None, None, ())
-    low, high = float(finite.min()), float(finite.max())
-    with np.errstate(all="ignore"):
-        return Statistics(
-            *facts, int(finite.size), nan, inf, low, high, float(finite.mean()),
-            _histogram(finite, low, high),
-        )  # fmt: skip
+        chosen = some[np.isfinite(some)].astype(np.float64, copy=False)
+        histogram = _histogram(chosen, sums.low, sums.high) if chosen.size else ()
+    return Statistics(*facts, sums.finite, sums.nan, inf, sums.low, sums.high, sums.mean, histogram)
+
+
+class _Sums:
+    """What the elements of an array add up to, a part of it after the other: a copy takes memory.
+
+    Attributes:
+        finite, nan: How many elements are finite, and not a number.
+        low, high: The least and the largest finite element.
+        mean: The mean of the finite elements.
+    """
+
+    def __init__(self) -> None:
+        self.finite = self.nan = 0
+        self.low, self.high = np.inf, -np.inf
+        self.mean = 0.0
+
+    def add(self, part: Any) -> None:
+        """Takes a part."""
+        with np.errstate(all="ignore"):
+            if part.size == CHUNK and np.isfinite(total := float(part.sum(dtype=np.float64))):
+                self._count(part, total)  # a sum is finite only where all elements are
+                return
+            self.nan += int(np.count_nonzero(np.isnan(part)))
+            finite = part[np.isfinite(part)].astype(np.float64, copy=False)
+            if finite.size:
+                self._count(finite, float(finite.mean()) * finite.size)
+
+    def _count(self, finite: Any, total: float) -> None:
+        self.low = min(self.low, float(finite.min()))
+        self.high = max(self.high, float(finite.max()))
+        before, self.finite = self.finite, self.finite + int(finite.size)
+        if before:
+            share = before / self.finite
+            self.mean = self.mean * share + total / finite.size * (1.0 - share)
+        else:
+            self.mean = float(finite.mean()) if finite.size < CHUNK else total / finite.size
 
 
 def _histogram(finite: Any, low: float, high: float) -> tuple[int, ...]:
@@ -101,14 +138,17 @@ def _histogram(finite: Any, low: float, high: float) -> tuple[int, ...]:
 
 def picture(array: Any) -> Picture | None:
     """Returns an array as a small picture; None of strings and of nothing."""
-    numbers = _numbers(array)
-    if numbers is None or not numbers.size:
+    array = np.asarray(array)
+    if not array.size:
         return None
-    while numbers.ndim > 2:
-        numbers = numbers[0]
-    rows = np.atleast_2d(numbers)
+    while array.ndim > 2:
+        array = array[0]
+    rows = np.atleast_2d(array)
     chosen = [np.linspace(0, n - 1, min(n, SIDE)).astype(np.int64) for n in rows.shape]
-    cells = rows[np.ix_(*chosen)].astype(np.float64)
+    cells = _numbers(rows[np.ix_(*chosen)])
+    if cells is None:
+        return None
+    cells = cells.astype(np.float64)
     is_finite = np.isfinite(cells)
     finite = cells[is_finite]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
