@@ -15,7 +15,7 @@ import traitlets
 from flowscope.errors import DTypeError, FailedPreconditionError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.live.bus import Feed
-from flowscope.live.schema import Choose, Command, FromKernel, Reply
+from flowscope.live.schema import AskExport, Choose, Command, FromKernel, Reply
 from flowscope.live.wire import message_from, to_wire
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
 from flowscope_widgets.difference import difference
@@ -163,6 +163,10 @@ class ViewState(RunControl):
             self._choose(message)
         elif isinstance(message, Command) and message.name == "run":
             self._tell(self._ask_for_run(message))
+        elif isinstance(message, AskExport):
+            from flowscope_widgets.exporting import export  # few views save anything
+
+            export(self._feed, message, self._tell)
         else:
             self._feed.hear(message, self._tell)
 

@@ -36,6 +36,7 @@ from flowscope.live.schema import (
     AskCluster,
     AskCulprit,
     AskExplanation,
+    AskExport,
     AskFindings,
     AskHistory,
     AskPlacement,
@@ -46,6 +47,7 @@ from flowscope.live.schema import (
     Connect,
     Delta,
     Disconnect,
+    Export,
     FromKernel,
     GraphChange,
     MoveWish,
@@ -63,6 +65,7 @@ from flowscope.live.variables import VariableQuestions
 from flowscope.runtime import engine
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.session import Session
+from flowscope.tracing.recording import Recording
 
 #: Seconds between two looks.
 PERIOD_S = 0.125
@@ -259,6 +262,8 @@ class Feed:
             self._culprits.ask(self.session, asked, port.send)
         elif isinstance(asked, AskFindings):
             self._findings.ask(self._tracing, asked, port.send)
+        elif isinstance(asked, AskExport):
+            port.send(Export(asked.request_id, "this view saves no files", "", "", "", asked.view))
         elif isinstance(asked, AskPlacement):
             port.send(self._placing.answer(self.session, asked))
         elif isinstance(asked, AskHistory):
@@ -329,6 +334,11 @@ class Feed:
             level=level,
             trace=None if self._tracing is None else self._tracing.state(),
         )
+
+    def traced(self) -> Recording | None:
+        """Returns what was traced for views, with the graph; None for nothing."""
+        tracing = self._tracing
+        return None if tracing is None or not tracing.version else tracing.whole()
 
     def describe(self) -> Snapshot:
         """Returns the full state as a message, without sending it."""

@@ -96,6 +96,10 @@ class RecordedFeed(Feed):
         """None: nothing runs."""
         return None
 
+    def traced(self) -> Recording:
+        """Returns the recording."""
+        return self.recording
+
     def describe(self) -> Snapshot:
         """Returns graph and steps as a message."""
         steps = tuple([summary(s) for s in self.recording.steps])

@@ -102,8 +102,10 @@ from flowscope.live.summary_schema import (
     TextSeries as TextSeries,
 )
 from flowscope.live.trace_schema import (
+    AskExport as AskExport,
     AskFindings as AskFindings,
     AskSpans as AskSpans,
+    Export as Export,
     Findings as Findings,
     ProgramState as ProgramState,
     SlowFinding as SlowFinding,
@@ -568,6 +570,7 @@ FromKernel = (
     | Values
     | Culprit
     | Findings
+    | Export
     | Placement
     | TensorHistory
     | Cluster
@@ -581,6 +584,7 @@ Question = (
     | AskValues
     | AskCulprit
     | AskFindings
+    | AskExport
     | AskPlacement
     | AskHistory
     | AskCluster

@@ -206,3 +206,31 @@ class Findings:
     #: The view that it is for.
     view: int
     kind: Literal["findings"] = "findings"
+
+
+@dataclass(frozen=True)
+class AskExport:
+    """A view asks for what was traced as a file; the answer is one `Export`."""
+
+    view: int
+    request_id: int
+    #: "chrome" (and Perfetto), "recording" (for `fs.tracing.load`), or "html", a page that needs no
+    #: kernel.
+    what: str
+    kind: Literal["ask_export"] = "ask_export"
+
+
+@dataclass(frozen=True)
+class Export:
+    """The answer to `AskExport`."""
+
+    request_id: int
+    #: "" where it is the answer; else why there is none.
+    error: str
+    #: The file's name, its media type, and its content in base 64.
+    name: str
+    media: str
+    content: str
+    #: The view that it is for.
+    view: int
+    kind: Literal["export"] = "export"

@@ -141,6 +141,10 @@ class Tracing:
         """Returns what is kept."""
         return self._recorder.recording()
 
+    def whole(self) -> Recording:
+        """Returns what is kept, with the graph where that can be written."""
+        return replace(self._recorder.recording(), graph=self._recorder.graph())
+
     @property
     def pace(self) -> Pace | None:
         """How steps followed each other lately; None where too few have run."""

@@ -11,7 +11,7 @@ import { hasPanel, PANEL_EVENT, tellPage, type PanelWish } from "./host.js";
 import { fetchesOf, statusText, toggled } from "../model/run_setup.js";
 import { stateOf } from "./state.js";
 import type { PauseAction } from "../model/view_state.js";
-import { exportDot, exportPng, exportSvg } from "./save.js";
+import { exportDot, exportPng, exportSvg, exportTraced } from "./save.js";
 
 /** A part of a view that has keys of its own. */
 export type KeyPlace = "stage" | "timeline";
@@ -154,6 +154,11 @@ function stopAtNan({ session, culprit, drawers }: ViewContext): void {
 
 const inTime = (id: string, label: string, keys: readonly string[], act: (view: ViewContext) => void, icon?: IconName): ViewCommand =>
   ({ id, label, keys, ...(icon ? { icon } : {}), where: "timeline", isEnabled: hasSpans, run: act });
+
+const saveSteps = (what: "chrome" | "recording" | "html", label: string): ViewCommand => ({
+  id: `export-${what}`, label, keys: [], icon: "save", isEnabled: (view) => view.session.isHeard && hasSteps(view),
+  why: ({ session }) => (session.isHeard ? "no step was recorded yet" : "the kernel writes it"), run: exportTraced(what),
+});
 
 export const COMMANDS: readonly ViewCommand[] = [
   {
@@ -358,6 +363,7 @@ export const COMMANDS: readonly ViewCommand[] = [
   },
   { id: "export-svg", label: "Save as SVG", keys: [], icon: "save", isEnabled: always, run: exportSvg },
   { id: "export-png", label: "Save as PNG", keys: [], icon: "save", isEnabled: always, run: exportPng },
+  saveSteps("chrome", "Save steps for Chrome, Perfetto"), saveSteps("recording", "Save steps as a recording"), saveSteps("html", "Save steps as HTML page"),
   { id: "export-dot", label: "Save as DOT (Graphviz)", keys: [], icon: "save", isEnabled: always, run: exportDot },
   walk("walk-up", "Go to an input", "ArrowUp", "up"),
   walk("walk-down", "Go to a consumer", "ArrowDown", "down"),

@@ -1,5 +1,6 @@
 /** Puts a view into a page: joins the kernel's messages, the channel and the app. */
 import { App } from "./app.js";
+import { saveExport } from "./save.js";
 import type { Arrangement } from "./arrangement.js";
 import type { WidgetState } from "./store_sync.js";
 import { unpack, type Buffer } from "../wire/columns.js";
@@ -47,6 +48,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
     else if (instruction.kind === "told" && instruction.message.kind === "explanation") app.explanation.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "variables") app.variables.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "culprit") app.culprit.take(finish(unpack(instruction.message, buffers)));
+    else if (instruction.kind === "told" && instruction.message.kind === "export") saveExport(app.session, instruction.message);
     else if (instruction.kind === "told" && instruction.message.kind === "findings") app.findings.take(instruction.message);
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);

@@ -3,6 +3,7 @@ import { devicesOf } from "../model/devices.js";
 import { digraph, dotText } from "../render/dot.js";
 import { paint } from "../render/paint.js";
 import { toSvg } from "../render/svg.js";
+import type { Export } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
 import { make } from "./dom.js";
 
@@ -58,4 +59,13 @@ export function exportDot(view: ViewContext): void {
   if (!graph) return;
   const text = dotText(digraph(model, graph, devicesOf(model), model.name));
   saveFile(new Blob([text], { type: "text/vnd.graphviz" }), fileName(view, "gv"));
+}
+
+/** Asks the kernel for what was traced, as a file. */
+export const exportTraced = (what: "chrome" | "recording" | "html") => ({ session }: ViewContext): void => session.askExport({ request_id: 0, what });
+
+/** Hands on what the kernel has sent; the view says why there is nothing. */
+export function saveExport(session: Pick<ViewContext["session"], "say">, { error, name, media, content }: Export): void {
+  if (error !== "") return session.say(error, true);
+  saveFile(new Blob([Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0))], { type: media }), name);
 }

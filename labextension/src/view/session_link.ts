@@ -1,6 +1,6 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { ClusterWish, CulpritWish, ExplanationWish, FindingsWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish, VariablesWish } from "../wire/channel.js";
+import type { ClusterWish, CulpritWish, ExplanationWish, ExportWish, FindingsWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish, VariablesWish } from "../wire/channel.js";
 import type { Command } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
@@ -13,7 +13,8 @@ export type Ask = (
     | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
     | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish }
     | { readonly kind: "ask_variables"; readonly wish: VariablesWish }
-    | { readonly kind: "ask_culprit"; readonly wish: CulpritWish } | { readonly kind: "ask_findings"; readonly wish: FindingsWish },
+    | { readonly kind: "ask_culprit"; readonly wish: CulpritWish } | { readonly kind: "ask_findings"; readonly wish: FindingsWish }
+    | { readonly kind: "ask_export"; readonly wish: ExportWish },
 ) => void;
 
 export class SessionLink {
@@ -75,6 +76,11 @@ export class SessionLink {
   /** Asks why steps are slow. */
   askFindings(wish: FindingsWish): void {
     this.#ask({ kind: "ask_findings", wish });
+  }
+
+  /** Asks for what was traced as a file. */
+  askExport(wish: ExportWish): void {
+    this.#ask({ kind: "ask_export", wish });
   }
 
   /** Asks where operations are placed. */

@@ -2,7 +2,7 @@
  * The live channel as a state machine: messages and wishes in, instructions out. It knows no DOM,
  * no socket and no clock; whoever owns it carries the instructions out.
  */
-import { PROTOCOL, type Ack, type AskCluster, type AskCulprit, type AskExplanation, type AskFindings, type AskHistory, type AskPlacement, type AskSpans, type AskSummaries, type AskValues, type AskVariables, type Cluster, type Command, type Culprit, type Delta, type Explanation, type Findings, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Summaries, type TensorHistory, type Values, type Variables } from "./messages.js";
+import { PROTOCOL, type Ack, type AskCluster, type AskCulprit, type AskExplanation, type AskExport, type AskFindings, type AskHistory, type AskPlacement, type AskSpans, type AskSummaries, type AskValues, type AskVariables, type Cluster, type Command, type Culprit, type Delta, type Explanation, type Export, type Findings, type FromKernel, type FromView, type Placement, type Reply, type Snapshot, type Spans, type Summaries, type TensorHistory, type Values, type Variables } from "./messages.js";
 
 export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "closed";
 
@@ -30,6 +30,7 @@ export type ClusterWish = Pick<AskCluster, "request_id">;
 
 /** What a view wants to know of what a watchpoint has found, and of why steps are slow. */
 export type CulpritWish = Pick<AskCulprit, "request_id" | "stop">;
+export type ExportWish = Pick<AskExport, "request_id" | "what">;
 export type FindingsWish = Pick<AskFindings, "request_id" | "program">;
 
 export type ChannelEvent =
@@ -46,6 +47,7 @@ export type ChannelEvent =
   | { readonly kind: "ask_variables"; readonly wish: VariablesWish }
   | { readonly kind: "ask_culprit"; readonly wish: CulpritWish }
   | { readonly kind: "ask_findings"; readonly wish: FindingsWish }
+  | { readonly kind: "ask_export"; readonly wish: ExportWish }
   | { readonly kind: "alive" }
   | { readonly kind: "away" }
   | { readonly kind: "close" };
@@ -59,10 +61,10 @@ export type Instruction =
   | { readonly kind: "answered"; readonly name: Command["name"] | null; readonly reply: Reply; readonly took_ms: number };
 
 /** What answers a question, and not a command. */
-type Answer = Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables | Culprit | Findings;
+type Answer = Spans | Values | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables | Culprit | Findings | Export;
 
 const isAnswer = (message: FromKernel): message is Answer => ANSWERS.has(message.kind);
-const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster", "summaries", "explanation", "variables", "culprit", "findings"]);
+const ANSWERS: ReadonlySet<FromKernel["kind"]> = new Set(["spans", "values", "placement", "history", "cluster", "summaries", "explanation", "variables", "culprit", "findings", "export"]);
 const KINDS: ReadonlySet<FromKernel["kind"]> = new Set([...ANSWERS, "snapshot", "delta", "reply"]);
 
 /** What the table is asked about: a delta is told apart by its number. */
@@ -172,6 +174,7 @@ export class Channel {
     if (event.kind === "ask_variables" && action === "ask") return [{ kind: "send", message: { kind: "ask_variables", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_explanation" && action === "ask") return [{ kind: "send", message: { kind: "ask_explanation", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_culprit" && action === "ask") return [{ kind: "send", message: { kind: "ask_culprit", ...event.wish, view: this.#view } }];
+    if (event.kind === "ask_export" && action === "ask") return [{ kind: "send", message: { kind: "ask_export", ...event.wish, view: this.#view } }];
     if (event.kind === "ask_findings" && action === "ask") return [{ kind: "send", message: { kind: "ask_findings", ...event.wish, view: this.#view } }];
     if (event.kind !== "message") return [];
     const message = event.message;

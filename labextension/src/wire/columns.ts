@@ -111,7 +111,7 @@ export function unpacked(message: FromKernel, buffers: readonly Buffer[]): FromK
 
 /** The same in slices. */
 export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buffer[]): Sliced<M> {
-  if (message.kind === "reply" || message.kind === "placement" || message.kind === "cluster" || message.kind === "findings") return message;
+  if (message.kind === "reply" || message.kind === "placement" || message.kind === "cluster" || message.kind === "findings" || message.kind === "export") return message;
   if (message.kind === "spans") {
     const { frames, spans, memory } = message;
     return { ...message, frames: filled(frames, buffers), spans: filled(spans, buffers), memory: filled(memory, buffers) };

@@ -919,6 +919,25 @@ export interface Findings {
   readonly kind: "findings";
 }
 
+/** A view asks for what was traced as a file; the answer is one `Export`. */
+export interface AskExport {
+  readonly view: number;
+  readonly request_id: number;
+  readonly what: string;
+  readonly kind: "ask_export";
+}
+
+/** The answer to `AskExport`. */
+export interface Export {
+  readonly request_id: number;
+  readonly error: string;
+  readonly name: string;
+  readonly media: string;
+  readonly content: string;
+  readonly view: number;
+  readonly kind: "export";
+}
+
 /** A view asks for the list of variables; the answer is one `Variables`. */
 export interface AskVariables {
   readonly view: number;
@@ -955,6 +974,6 @@ export interface Variables {
   readonly kind: "variables";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Culprit | Findings | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
+export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Culprit | Findings | Export | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskCulprit | AskFindings | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation | AskVariables;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskCulprit | AskFindings | AskExport | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation | AskVariables;
