@@ -336,7 +336,7 @@ class Feed:
         )
 
     def traced(self) -> Recording | None:
-        """Returns what was traced for views, with the graph; None for nothing."""
+        """The recording of what was traced for views, with the graph; None for nothing."""
         tracing = self._tracing
         return None if tracing is None or not tracing.version else tracing.whole()
 

@@ -99,7 +99,7 @@ class Following:
             one.point.is_enabled = False
 
     def told(self, debug: DebugState | None) -> DebugState | None:
-        """Returns what is told of a debugger, with what follows and what waits."""
+        """The state of a debugger, with what follows and what waits."""
         if not self._followed:
             return debug
         numbers = {one.point.number for one in self._followed if one.point is not None}

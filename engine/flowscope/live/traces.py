@@ -138,11 +138,11 @@ class Tracing:
         return measured(*self._recorder.totals())
 
     def recording(self) -> Recording:
-        """Returns what is kept."""
+        """The recording of all that is kept."""
         return self._recorder.recording()
 
     def whole(self) -> Recording:
-        """Returns what is kept, with the graph where that can be written."""
+        """The recording of all that is kept, with the graph where that can be written."""
         return replace(self._recorder.recording(), graph=self._recorder.graph())
 
     @property
