@@ -370,6 +370,8 @@ class TaggedInBox(TaggedMailbox):
         super().__init__(key)
         self._counting = _Counting(address, link, window)
         self._offers: set[Offer] = set()
+        #: The bytes of large values that have come and that nobody has received, by iteration.
+        self._large: dict[Tag, int] = {}
 
     def receive(self, tag: Tag, finish: Finish) -> Any:
         """Returns the value of an iteration in a tuple; None if `finish` will be told it."""
@@ -378,17 +380,27 @@ class TaggedInBox(TaggedMailbox):
         def finished(value: Any) -> None:
             link.end_wait()
             if not isinstance(value, BaseException):
-                self._count(tag)
+                self._note_taken(tag)
             finish(value)
 
         link.begin_wait()
         found = super().receive(tag, finished)
         if found is None:
+            with self._lock:
+                offer = next((o for o in self._offers if o.tag == tag), None)
+            if offer is not None:
+                link.bulk.ask(offer)
             link.flush_all()
             return None
         link.end_wait()
-        self._count(tag)
+        self._note_taken(tag)
         return found
+
+    def _note_taken(self, tag: Tag) -> None:
+        """Notes that the value of an iteration was received."""
+        if nbytes := self._large.pop(tag, 0):
+            self._counting.link.bulk.taken(nbytes)
+        self._count(tag)
 
     def forget(self, tag: Tag) -> None:
         """Gives up to wait for the value of an iteration."""
@@ -403,30 +415,36 @@ class TaggedInBox(TaggedMailbox):
             super().send(value, tag)
 
     def announced(self, offer: Offer) -> None:
-        """Takes a large value: it is asked for at once, for anybody may wait for it."""
+        """Takes a large value: it is asked for at once where somebody waits for it."""
+        bulk = self._counting.link.bulk
         with self._lock:
-            is_wanted = self._error is None
+            is_wanted, is_awaited = self._error is None, offer.tag in self._waiting
             if is_wanted:
                 self._offers.add(offer)
-        if is_wanted:
-            self._counting.link.bulk.ask(offer)
+        if not is_wanted:
+            bulk.drop(offer)
+        elif is_awaited:
+            bulk.ask(offer)
         else:
-            self._counting.link.bulk.drop(offer)
+            bulk.announced(offer)
 
     def arrived(self, offer: Offer) -> None:
         """Is told that a large value is there."""
         with self._lock:
             is_wanted = offer in self._offers
             self._offers.discard(offer)
+            if is_wanted:
+                self._large[offer.tag] = offer.nbytes
         if is_wanted:
-            self._counting.link.bulk.taken(offer.nbytes)
             self.arrive(offer.value, offer.tag)
 
     def fail(self, error: BaseException) -> None:
         """Fails who waits and who comes later; lets go of what was not read."""
         with self._lock:
             offers, self._offers = self._offers, set()
+            read, self._large = sum(self._large.values()), {}
         super().fail(error)
+        self._counting.link.bulk.taken(read)
         for offer in offers:
             self._counting.link.bulk.drop(offer)
 

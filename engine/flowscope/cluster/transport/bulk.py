@@ -3,9 +3,9 @@
     kind (u8), number of the offer (u64), bytes (u64), then the bytes of the array (DATA)
 
 A step that is aborted withdraws what it has offered: whoever asks for it hears that it is GONE.
-The receiver asks at once while what it has asked for and not read is below a bound, else when
-somebody receives the value. The poller of bulk connections sends from the array, and reads into the
-new one, without copies, while kernels run.
+The receiver asks at once while what it has asked for and not read is below a bound, else when that
+has been read or somebody receives the value. The poller of bulk connections sends from the array,
+and reads into the new one, without copies, while kernels run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +25,9 @@ from flowscope.runtime.rendezvous import Tag
 
 _HEAD = struct.Struct("<BQQ")
 _ASK, _DROP, _DATA, _GONE = range(4)
-#: As many bytes are asked for before somebody waits for them.
-_AHEAD_BYTES = 1 << 28
+#: As many bytes are asked for before somebody waits for them, or one value: the next one is on its
+#: way while kernels work on this one, and the receiver's memory does not hold all that will come.
+_AHEAD_BYTES = 1 << 25
 _SKIPPED_BYTES = 1 << 20
 #: So long a read waits in the midst of an array.
 _BRIEF_S = 0.001
@@ -95,6 +97,8 @@ class Bulk:
         #: What the peer was asked for.
         self._asked: dict[int, Offer] = {}
         self._unread_bytes = 0
+        #: What was announced and may not have been asked for yet, in this order.
+        self._later: deque[Offer] = deque()
         self._head = b""
         #: What was asked for, and nobody wants any more.
         self._dropped: dict[int, int] = {}
@@ -139,8 +143,20 @@ class Bulk:
     def announced(self, offer: Offer) -> None:
         """Asks for a value that the peer has announced, if that may be done ahead."""
         with self._lock:
-            has_room = not self._unread_bytes or self._unread_bytes + offer.nbytes <= _AHEAD_BYTES
-        if has_room:
+            self._later.append(offer)
+        self._ask_ahead()
+
+    def _ask_ahead(self) -> None:
+        """Asks for what was announced, as far as that may be done ahead."""
+        while True:
+            with self._lock:
+                while self._later and self._later[0].is_asked:
+                    self._later.popleft()
+                if not self._later:
+                    return
+                offer, unread = self._later[0], self._unread_bytes
+                if unread and unread + offer.nbytes > _AHEAD_BYTES:
+                    return
             self.ask(offer)
 
     def ask(self, offer: Offer) -> None:
@@ -157,6 +173,7 @@ class Bulk:
         """Notes that a value was read that had been asked for."""
         with self._lock:
             self._unread_bytes -= nbytes
+        self._ask_ahead()
 
     def drop(self, offer: Offer) -> None:
         """Gives up a value: nobody will read it."""
@@ -169,6 +186,8 @@ class Bulk:
                     self._dropped[offer.number] = offer.nbytes
         if not was_asked:
             self.drop_number(offer.number)
+        else:
+            self._ask_ahead()
 
     def drop_number(self, number: int) -> None:
         """Tells the peer that nobody will ask for what it has announced."""
