@@ -36,8 +36,8 @@ def test_training_goes_on_after_a_kill(
         assert sess.run(total) == 24
         killer = threading.Timer(0.05, os.kill, (victim.pid, signal.SIGKILL))
         killer.start()
-        first = sess._session
-        while sess._session is first:
+        first = sess._hooked
+        while sess._hooked is first:
             sess.run(train)
         killer.join()
         reached = int(sess.run(step))
