@@ -85,11 +85,18 @@ class Proxy:
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
-    def close(self) -> None:
-        """Ends all that it leads, and its threads."""
-        for one in [self._listener, *self._sockets]:
+    def heal(self) -> None:
+        """Passes bytes on again; connections that have lost some end, as on a network."""
+        for one in list(self._sockets):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
+        self.mode = "pass"
+
+    def close(self) -> None:
+        """Ends all that it leads, and its threads."""
+        self.heal()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
         for one in [self._listener, *self._sockets]:
@@ -354,7 +361,7 @@ class Matrix:
                 threading.Event().wait(SHORT_S)
                 set_mode(proxies, "pass")
             else:
-                heal.append(lambda: set_mode(proxies, "pass"))
+                heal.extend(proxy.heal for proxy in proxies)
         else:
             os.kill(pid, signal.SIGSTOP)
             if fault == "thaw":
