@@ -82,6 +82,9 @@ def working_for(step: Any) -> Iterator[None]:
 class ThreadOwner(Protocol):
     """Has threads of its own."""
 
+    def before_fork(self) -> None:
+        """Lets its threads leave libraries whose locks they may hold: a copied lock stays locked."""
+
     def forget_threads(self) -> None:
         """Becomes as new: the threads that it has started do not run in this process."""
 
@@ -90,8 +93,13 @@ _thread_owners: weakref.WeakSet[ThreadOwner] = weakref.WeakSet()
 
 
 def forget_when_forked(owner: ThreadOwner) -> None:
-    """Has an owner of threads forget them in processes that are forked from this one."""
+    """Prepares an owner of threads for forks, and has it forget them in the forked process."""
     _thread_owners.add(owner)
+
+
+def _before_fork() -> None:
+    for owner in list(_thread_owners):
+        owner.before_fork()
 
 
 def _forget_threads() -> None:
@@ -103,7 +111,7 @@ def _forget_threads() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # where processes can be forked
-    os.register_at_fork(after_in_child=_forget_threads)
+    os.register_at_fork(before=_before_fork, after_in_child=_forget_threads)
 
 __all__ = [
     "CurrentStep",

@@ -142,6 +142,9 @@ class HostThreads:
         weakref.finalize(self, _end, self.idle).atexit = False
         forget_when_forked(self)
 
+    def before_fork(self) -> None:
+        """Nothing to do: its threads hold no lock of a library between two calls of Python's."""
+
     def forget_threads(self) -> None:
         """Has no threads: they are started when there is a call."""
         self.idle.clear()

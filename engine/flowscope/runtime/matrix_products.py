@@ -85,6 +85,9 @@ class MatrixProducts:
         self._noise: Any = None
         forget_when_forked(self)
 
+    def before_fork(self) -> None:
+        """Nothing to do: its threads hold no lock of a library between two calls of Python's."""
+
     def forget_threads(self) -> None:
         """Compiles anew where a thread did so that does not run in this process."""
         if self._state == "compiling":

@@ -71,6 +71,10 @@ class NativePool:
         self.forget_threads()
         forget_when_forked(self)
 
+    def before_fork(self) -> None:
+        """Waits for helpers that are inside BLAS, which has locks: at most a second."""
+        self._code.late(self._helpers.address, int(self.pauses_per_second))
+
     def forget_threads(self) -> None:
         """Has no threads: they are started when there is a job."""
         self._helpers = _Helpers(self._code, self._idle_s)

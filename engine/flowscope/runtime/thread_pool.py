@@ -48,6 +48,9 @@ class ThreadPool:
         self.forget_threads()
         forget_when_forked(self)
 
+    def before_fork(self) -> None:
+        """Nothing to do: its threads hold no lock of a library between two calls of Python's."""
+
     def forget_threads(self) -> None:
         """Has no threads: they are started when there is work."""
         self._threads: list[threading.Thread] = []
