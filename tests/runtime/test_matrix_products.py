@@ -261,7 +261,7 @@ def test_a_thread_that_has_nothing_to_do_ends(monkeypatch):
 def test_a_forked_process_has_threads_of_its_own(shared):
     a, b = matrix(96, 512), matrix(512, 384)
     whole = on_one_thread(a, b)
-    for _ in range(20):  # a helper may be inside BLAS when the process is forked
+    for _ in range(10):  # a helper may be inside BLAS when the process is forked
         assert often(shared, a, b)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork

@@ -83,7 +83,7 @@ class ThreadOwner(Protocol):
     """Has threads of its own."""
 
     def before_fork(self) -> None:
-        """Lets its threads leave libraries whose locks they may hold: a copied lock stays locked."""
+        """Lets its threads leave libraries: a lock that is copied while it is held stays held."""
 
     def forget_threads(self) -> None:
         """Becomes as new: the threads that it has started do not run in this process."""
