@@ -249,10 +249,10 @@ wrong(
     "whether there is space is asked without the lock",
     (
         "        with self._lock:\n            if not self.has_room(len(elements)):\n"
-        "                return False\n            self._elements.extend(elements)\n"
+        "                return False\n            self._add(elements)\n"
         "            _note_put(self, current_step(), elements)\n",
         "        if not self.has_room(len(elements)):\n            return False\n"
-        "        with self._lock:\n            self._elements.extend(elements)\n"
+        "        with self._lock:\n            self._add(elements)\n"
         "            _note_put(self, current_step(), elements)\n",
     ),
 )
@@ -288,7 +288,7 @@ wrong(
     "what a wait has taken is lost when it is given up",
     (
         "            if isinstance(wait, _Dequeue):\n"
-        "                self._elements.extendleft(reversed(wait.taken))\n"
+        "                self._restore(wait.taken)\n"
         "            done = self._pump()\n        _call(done)\n\n    def _closed",
         "            done = self._pump()\n        _call(done)\n\n    def _closed",
     ),

@@ -248,3 +248,48 @@ def a_failure_comes_to_every_iteration(run: Any, m: Any) -> None:
     errors = [e for e in got if isinstance(e, _Failure)]
     assert 2 <= len(got) <= 3 and errors, got
     assert not box.unread(()) and not box.pending()
+
+
+class _Run:
+    """A run on a worker, whose answer comes."""
+
+    def __init__(self) -> None:
+        self.on_done: Any = None
+        self.is_done = False
+
+    def come(self) -> None:
+        """The answer comes: whoever reads it says so."""
+        self.is_done = True
+        if self.on_done is not None:
+            self.on_done(self)
+
+    def read_all(self) -> None:
+        """Nothing more has come."""
+
+
+@hand_over("cluster.transport.runs")
+def answers_of_workers(run: Any, m: Any) -> None:
+    """Until each answer is taken there is one to wait for, and each is taken once."""
+    runs = [_Run(), _Run()]
+    answers = m.Answers(runs)
+    taken: list[Any] = []
+
+    def take() -> None:
+        for _ in range(4):
+            assert answers._watched(), "nothing is waited for, and not all was taken"
+            if answers._done:
+                taken.append(answers.next(owned_by=None))
+                if len(taken) == len(runs):
+                    return
+
+    run.together(take, runs[0].come, runs[1].come)
+    while len(taken) < len(runs):
+        taken.append(answers.next(owned_by=None))
+    assert set(taken) == set(runs) and not answers._watched(), taken
+
+
+wrong(
+    answers_of_workers,
+    "what was claimed and not handed over yet is not waited for",
+    ("        return self._left > 0\n", "        return bool(self._open or self._done)\n"),
+)

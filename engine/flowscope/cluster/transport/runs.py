@@ -242,6 +242,9 @@ class Answers:
         #: Those that are not done, and those that are and were not taken.
         self._open = dict.fromkeys(runs)
         self._done: deque[PendingRun] = deque()
+        #: How many were not taken. Whoever hands an answer over takes it out of `_open` before it
+        #: stands in `_done`: both may be empty for a moment, and one is still to come.
+        self._left = len(self._open)
         self._is_watched = False
         for run in list(self._open):
             run.on_done = self._take
@@ -288,7 +291,10 @@ class Answers:
             here=here,
         ):
             return None
-        return done.popleft() if done else None
+        if not done:
+            return None
+        self._left -= 1
+        return done.popleft()
 
     def _watched(self) -> bool:
         """Has the poller read from now on; returns whether there is something to wait for."""
@@ -296,7 +302,7 @@ class Answers:
             self._is_watched = True
             for run in list(self._open):
                 run.read_all()
-        return bool(self._open or self._done)
+        return self._left > 0
 
     def _read_briefly(self, found: Any) -> None:
         """Reads the next answer for a moment, unless something is wanted of the owner."""
