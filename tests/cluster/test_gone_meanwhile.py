@@ -160,6 +160,7 @@ def test_a_cluster_whose_client_was_closed_is_connected_anew(local_cluster: Any)
     client.close()
     with fs.cluster.connect(local_cluster) as second:
         assert second is not first and len(second.tasks) == 3
+    first.close()
 
 
 def test_a_worker_asks_again_whose_connection_with_the_scheduler_was_lost() -> None:

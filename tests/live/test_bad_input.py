@@ -35,6 +35,7 @@ def told_at_a_stop(array, dtype):
     return answer.values[0]
 
 
+@pytest.mark.memory
 def test_a_value_of_a_hundred_million_elements_takes_no_copy():
     large = np.broadcast_to(np.float32(2.5), (10**4, 10**4))
     tracemalloc.start()
