@@ -17,7 +17,7 @@ def on(task):
 
 
 def peak():
-    """The most bytes that this process had. (`getrusage` tells those of its parent, if more.)"""
+    """The most bytes that this process had; `getrusage` tells those of its parent, if more."""
     (line,) = [s for s in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in s]
     return np.array(int(line.split()[1]) * 1024, np.int64)
 
