@@ -127,7 +127,7 @@ export class App {
     this.#root.classList.toggle("fs-docked", isDocked);
     if (!isDocked && getComputedStyle(this.#root).getPropertyValue("--fs-height") === "") this.#root.style.setProperty("--fs-height", `${heightIn(innerHeight)}px`);
     const kept = keptIn(memory?.read(), new Set(sections.ids));
-    for (const id of kept?.open ?? ["frames", "inspector"]) drawers.setOpen(id, true);
+    for (const id of kept?.open ?? ["frames", "inspector"]) drawers.offer(id);
     if (kept) sections.wanted = kept.wanted;
     const keep = (): void => memory?.write({ open: sections.ids.filter((id) => drawers.isOpen(id)), wanted: sections.wanted });
     drawers.changed.connect(keep, until);

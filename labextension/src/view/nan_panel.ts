@@ -34,7 +34,7 @@ class NanPanel {
   /** A step is held: the panel opens, and the culprit is selected. */
   #meet(stop: string, op: number | null): void {
     this.#seen = stop;
-    this.#view.drawers.setOpen("stop-at-nan", true);
+    this.#view.drawers.offer("stop-at-nan");
     this.#go(op);
   }
 

@@ -85,6 +85,7 @@ export class Sections {
 
   /** Brings an open section out of its fold. */
   unfold(id: string): void {
+    this.#drawers.ask(id);
     this.#shut.delete(id);
     this.#newest = [id, ...this.#newest.filter((other) => other !== id)];
     this.divide();
@@ -100,7 +101,8 @@ export class Sections {
     if (!this.#sections.has(id)) return;
     const isOpen = this.#drawers.isOpen(id);
     this.#show(id);
-    if (isOpen) this.unfold(id);
+    if (isOpen && this.#drawers.isOffered(id)) this.#newest = [...this.#newest.filter((other) => other !== id), id];
+    if (isOpen && !this.#drawers.isOffered(id)) this.unfold(id);
     else this.divide();
     // What somebody has opened is seen, if the view lies partly out of the window.
     if (isOpen && this.#work.contains(document.activeElement)) this.#sections.get(id)?.element.scrollIntoView({ block: "nearest" });
@@ -160,7 +162,7 @@ export class Sections {
       return new Set([...unfolded(room, panels), ...unfolded(room + rowHeight, about)]);
     }
     // In the place of the picture stands what was asked for, and not what tells about the picture.
-    const asked = mode === "over" ? may.filter(({ id, isAbout }) => !isAbout || id === this.#newest[0]) : may;
+    const asked = mode === "over" ? may.filter(({ id, isAbout }) => !isAbout || (id === this.#newest[0] && !this.#drawers.isOffered(id))) : may;
     return unfolded(room - titles - (may.length - asked.length) * TITLE_PX, asked);
   }
 
