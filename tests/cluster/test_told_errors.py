@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 import pickle
 import random
@@ -141,6 +142,24 @@ def test_causes_groups_and_notes_arrive(seed):
     error = RuntimeError("outermost")
     error.__cause__ = _random_error(rng)
     assert _tree(over_the_wire(error).__cause__) == _tree(error)
+
+
+def test_an_exception_that_comes_without_its_text_is_told_with_it():
+    """Where `tblib` is at work, as in Dask, a UnicodeDecodeError is made without its fields."""
+    pickling_support = pytest.importorskip("tblib.pickling_support")
+    error = RuntimeError("outermost")
+    try:
+        b"\xff".decode()
+    except UnicodeDecodeError as e:
+        error.__cause__ = e
+    before = dict(copyreg.dispatch_table)
+    try:
+        pickling_support.install()
+        assert str(pickle.loads(pickle.dumps(error.__cause__))) == ""
+        assert _tree(over_the_wire(error).__cause__) == _tree(error)
+    finally:
+        copyreg.dispatch_table.clear()
+        copyreg.dispatch_table.update(before)
 
 
 def _on_worker(cluster, function, name="fails", task=0):

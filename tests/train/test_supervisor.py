@@ -18,7 +18,7 @@ def count(graph: fs.Graph) -> fs.Operation:
 
 def test_training_goes_on_from_the_last_checkpoint(count, tmp_path: Path) -> None:
     step = train.get_global_step()
-    sv = train.Supervisor(logdir=str(tmp_path), save_model_secs=3600)
+    sv = train.Supervisor(logdir=str(tmp_path), save_model_secs=0)
     assert step.graph.finalized and sv.save_path == str(tmp_path / "model.ckpt")
     for begin in (0, 3):
         with sv.managed_session() as sess:
