@@ -201,7 +201,7 @@ def test_bodies_that_were_dropped_are_let_go(graph):
         with graph.cell("a"):
             build.repeated(lambda x: fs.tanh(x * v), fs.ones([2], fs.float64))
         gc.collect()
-        mine = (isinstance(o, fs.Operation) and o.graph is graph for o in gc.get_objects())
+        mine = (type(o) is fs.Operation and o.graph is graph for o in gc.get_objects())
         counts.append(sum(mine))
     assert counts[1] == counts[2] == counts[3]
 
