@@ -35,7 +35,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 QUICK = OMP_NUM_THREADS=1 $(PY) -m pytest -q -n auto --dist worksteal -m "not slow and not browser" \
 	--ignore=tests/browser --ignore=tests/tutorials
 
-# Their own cache: they run beside other tests, and the last to end would overwrite the other's.
+# Their own cache: the last of two runs to end would overwrite what failed in the other one.
 BROWSER_CACHE = -o cache_dir=.pytest_cache/browser
 BROWSER_TESTS = $(PY) -m pytest -m browser -o testpaths=tests/browser $(BROWSER_CACHE) $(PYTEST_ARGS)
 
@@ -81,11 +81,11 @@ test: $(STAMPS)/dev $(STAMPS)/front-end ## lint and all tests: front end, Python
 	{ \
 		$(MAKE) --no-print-directory lint || echo lint >> $$lane/failed; \
 		$(PY) hatch_build.py --npm test || echo front-end >> $$lane/failed; \
-		$(BROWSER_TESTS) || test $$? = $(NOTHING_COLLECTED) || echo browser >> $$lane/failed; \
 	} > $$lane/log 2>&1 & beside=$$!; \
 	$(PY) -m pytest -n auto --dist worksteal -m "not browser" $(PYTEST_ARGS) \
 		|| echo python >> $$lane/failed; \
 	wait $$beside; cat $$lane/log; \
+	$(BROWSER_TESTS) || test $$? = $(NOTHING_COLLECTED) || echo browser >> $$lane/failed; \
 	failed=`cat $$lane/failed 2>/dev/null`; rm -rf $$lane; \
 	if [ -n "$$failed" ]; then \
 		echo "Failed:" $$failed; $(PY) -m pytest -qq --cache-show cache/lastfailed; \
