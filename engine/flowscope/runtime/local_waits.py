@@ -19,6 +19,7 @@ told as waiting for each other. A handler of a signal is not thought of.
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -196,7 +197,14 @@ def _does(step: Step, fact: str, queue: QueueState) -> bool:
 
 def _alive() -> set[int]:
     """Returns the threads that run Python code, but for those that run no steps by themselves."""
-    frames = sys._current_frames()
+    # A collection in the midst of it may wait for a thread that waits for its lock (CPython #106883).
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        frames = sys._current_frames()
+    finally:
+        if is_collecting:
+            gc.enable()
     known = {t.ident: t for t in threading.enumerate()}
     return {
         ident
