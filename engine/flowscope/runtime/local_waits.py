@@ -197,7 +197,7 @@ def _does(step: Step, fact: str, queue: QueueState) -> bool:
 
 def _alive() -> set[int]:
     """Returns the threads that run Python code, but for those that run no steps by themselves."""
-    # A collection in the midst of it may wait for a thread that waits for its lock (CPython #106883).
+    # A collection in the midst of it may wait for whoever waits for its lock (CPython #106883).
     is_collecting = gc.isenabled()
     gc.disable()
     try:
