@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from waiting_circles import TOLD, end_now, tally
 
 import flowscope as fs
 from flowscope.errors import CancelledError, DeadlineExceededError
+from flowscope.runtime import local_waits
 from flowscope.runtime.engine import Engine
 
 
@@ -262,3 +264,19 @@ def test_random_programs_are_told_of_circles_that_are_there_alone():
     found = tally(30, seed=11, seconds=120)
     assert found["never", True] == 0 and found["never", False] >= 10
     assert found["always", True] >= 2 and found["always", False] <= 1
+
+
+def test_no_garbage_is_collected_while_threads_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A collection in the midst of it may deadlock; afterwards it is as it was."""
+    seen: list[bool] = []
+    monkeypatch.setattr(
+        local_waits.sys, "_current_frames", lambda: seen.append(gc.isenabled()) or {}
+    )
+    threads = [threading.Thread(target=local_waits._frames) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [False] * 8 and gc.isenabled()

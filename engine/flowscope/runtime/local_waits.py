@@ -59,6 +59,10 @@ class Awaiting(Protocol):
         """Returns the waits, from any thread."""
 
 
+#: Held by the thread that has switched the collection of garbage off.
+_collector = threading.Lock()
+
+
 class _Look(NamedTuple):
     """What one look has shown.
 
@@ -195,16 +199,25 @@ def _does(step: Step, fact: str, queue: QueueState) -> bool:
 # -- threads outside ----------------------------------------------------------------------------
 
 
+def _frames() -> dict[int, Any]:
+    """Returns where each thread is.
+
+    No garbage is collected meanwhile: a collection may wait for a thread that waits for the lock
+    which this holds (CPython #106883). One thread at a time switches that off and on.
+    """
+    with _collector:
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames()
+        finally:
+            if is_collecting:
+                gc.enable()
+
+
 def _alive() -> set[int]:
     """Returns the threads that run Python code, but for those that run no steps by themselves."""
-    # A collection in the midst of it may wait for whoever waits for its lock (CPython #106883).
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        frames = sys._current_frames()
-    finally:
-        if is_collecting:
-            gc.enable()
+    frames = _frames()
     known = {t.ident: t for t in threading.enumerate()}
     return {
         ident
