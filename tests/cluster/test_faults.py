@@ -254,7 +254,7 @@ def test_nothing_stays_behind(cluster: fs.cluster.Cluster, graph: fs.Graph) -> N
         before = own_threads()
         for _ in range(200):
             fail()
-        assert own_threads() <= before
+        wait_until(lambda: own_threads() <= before, ENDS_S)
         assert cluster.endpoint.open_steps() == []
         assert running(cluster, *TASKS) == 0
         assert session.run(result, {index: 0}) == 20000.0

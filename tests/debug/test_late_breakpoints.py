@@ -68,12 +68,16 @@ def test_what_is_set_while_a_step_stands_holds_in_it(mode, kind, apart):
             assert "not finite: inf" in str(box["error"])
             return
         assert sess.debug.wait(PATIENCE_S) is not None
-        [stop] = [s for s in sess.debug.stops if s.breakpoint is not None]
-        assert stop.breakpoint is point and point.hits == 1
+        stops = [s for s in sess.debug.stops if s.breakpoint is not None]
+        # the two devices of a watched loop may meet their first bad values at the same time
+        allowed = (1, 2) if kind == "watch" and apart else (1,)
+        assert len(stops) in allowed and point.hits in allowed
         at = {"watch": (126, 127, 128), "loop": (), "break_after": (200,), "same place": (200,)}
-        assert stop.iterations == () if kind == "loop" else stop.iterations[0] in at[kind]
+        for held in stops:
+            assert held.breakpoint is point
+            assert held.iterations == () if kind == "loop" else held.iterations[0] in at[kind]
         sess.debug.clear()
-        stop.resume()
+        stops[0].resume()
         thread.join(PATIENCE_S)
         assert box["value"].tolist() == [0.0, np.inf]
 

@@ -270,8 +270,10 @@ def test_held_steps_of_two_threads_are_told_apart(sess):
     x, _, b, _, y = chain()
     plain = sess.run(y, {x: FEED})
     sess.debug.break_after(b)
-    pairs = [in_thread(lambda: sess.run(y, {x: FEED})) for _ in range(2)]
-    assert sess.gate.wait_until_held(PATIENCE_S, 2)
+    pairs = []
+    for held in (1, 2):
+        pairs.append(in_thread(lambda: sess.run(y, {x: FEED})))
+        assert sess.gate.wait_until_held(PATIENCE_S, held)
     stops = sorted(sess.debug.stops, key=lambda s: s.step is None)
     assert [s.step for s in stops] == [1, None], "the other one is held before it starts"
     stops[0].step_op()

@@ -96,7 +96,7 @@ class Cluster:
         self.endpoint = Endpoint(f"client:{self.uid:x}", 1, SECRET)
         self.outcomes = Outcomes(self.endpoint, self.uid)
         self.state_book = StateBook()
-        self.losses = Losses(lambda *_: False)
+        self.losses = Losses(lambda *_: "connected")
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = self.lost
         if dial is not None:

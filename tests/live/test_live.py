@@ -207,10 +207,11 @@ def test_the_thread_looks_by_itself_and_ends_with_the_last_subscriber(graph, mon
     monkeypatch.setattr(bus, "PERIOD_S", 0.01)
     told = threading.Event()
     feed = Feed(graph)
+    others = {t for t in threading.enumerate() if t.name == "flowscope live"}
     end = feed.subscribe(lambda message: told.set())
     fs.constant(1.0)
     assert told.wait(30)
-    thread = next(t for t in threading.enumerate() if t.name == "flowscope live")
+    [thread] = {t for t in threading.enumerate() if t.name == "flowscope live"} - others
     end()
     thread.join(30)
     assert not thread.is_alive()

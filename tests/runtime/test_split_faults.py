@@ -5,13 +5,16 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from split_runs import session_call
 
 import flowscope as fs
+from flowscope.errors import UnavailableError
 from flowscope.runtime.rendezvous import Mailbox, Rendezvous, TaggedMailbox
+from flowscope.runtime.split import SplitStep
 
 pytestmark = pytest.mark.usefixtures("graph")
 MODES = ["compiled", "op", "tokens"]
@@ -246,3 +249,24 @@ def test_aborted_steps_leave_nothing_behind(mode, count):
         address = sess.variable_state(state.handle).value.ctypes.data
         sess.run(state.assign_add([1.0, 1.0]))  # in place where nobody holds a lease
         assert sess.variable_state(state.handle).value.ctypes.data == address
+
+
+def test_a_step_raises_its_error_only_once_it_is_explained():
+    told = []
+
+    def finish():
+        with pytest.raises(UnavailableError) as caught:
+            split.finish()
+        told.append(str(caught.value))
+
+    def explain(error, ended):
+        finishing.start()  # no thread of the step is left
+        finishing.join(0.2)
+        return "its machine has run out of memory"
+
+    finishing = threading.Thread(target=finish)
+    channel = SimpleNamespace(abort=lambda error: None)
+    split = SplitStep(SimpleNamespace(), channel, None, None, explain=explain)
+    split.end(UnavailableError("worker 0 is lost"))
+    finishing.join(PATIENCE_S)
+    assert told == ["worker 0 is lost; its machine has run out of memory"]

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -25,30 +25,53 @@ from flowscope.plan.program import Node
 from flowscope.runtime.rendezvous import Waiter
 from flowscope.runtime.waiting import wait_for
 
-#: So long an error waits for what the scheduler says of a worker that is lost.
-TOLD_S = 0.3
-#: So soon after one connection with a worker all of them have ended, if its process has.
-_ENDS_S = 0.05
+#: So long an error waits for what the scheduler says of a worker whose process has ended.
+TOLD_S = 1.0
+#: So long it waits for the end of a process of this machine after its connections have ended: a
+#: process that is told to end closes them first.
+_ENDS_S = 1.0
+#: So long it waits for the end of the other connections with a worker, after that of one.
+_CUT_S = 0.2
+#: So often it looks whether that process has ended.
+_LOOK_S = 0.05
+#: So much later than the end of a worker its nanny's word of it may come.
+_NANNY_S = 0.3
 #: So many operations of a lost worker are named.
 _MOST = 3
 _COUNTERS = "/proc/vmstat"
+
+LifeEnd = Literal["connected", "cut", "over"]
 
 
 class Losses:
     """Why tasks of a cluster were lost, by their lives.
 
     Args:
-        may_be_over: Whether a life of a task is not known to go on.
+        end_of: How far a life of a task is from its end: "connected"; "cut", if its process is
+            known to run but no connection is left; "over", if it is not known to run.
     """
 
-    def __init__(self, may_be_over: Callable[[str, int], bool]) -> None:
-        self._may_be_over = may_be_over
+    def __init__(self, end_of: Callable[[str, int], LifeEnd]) -> None:
+        self._end_of = end_of
         self._told: dict[tuple[str, int], str] = {}
+        #: Of which lives a nanny may still tell why they ended.
+        self._open: set[tuple[str, int]] = set()
         self._waiting: set[Waiter] = set()
 
-    def tell(self, task: str, incarnation: int, why: str) -> None:
-        """Takes what is known of the end of a task; "" if only that it has ended."""
+    def tell(self, task: str, incarnation: int, why: str, may_follow: bool) -> None:
+        """Takes what is known of the end of a task; "" if only that it has ended.
+
+        Args:
+            task: Its name.
+            incarnation: Which life of it.
+            why: Why it has ended.
+            may_follow: Whether its nanny may still tell that it has ended it.
+        """
         self._told[task, incarnation] = why
+        if may_follow and not why:
+            self._open.add((task, incarnation))
+        else:
+            self._open.discard((task, incarnation))
         for waiter in list(self._waiting):
             waiter.wake()
 
@@ -64,21 +87,34 @@ class Losses:
         """
         if not isinstance(error, UnavailableError):
             return ""
-        if not self._heard(lives, _ENDS_S) and any(
-            self._may_be_over(*life) for life in lives.items()
-        ):
-            self._heard(lives, TOLD_S - _ENDS_S)
+        self._wait(lives)
         lost = [life for life in lives.items() if life in self._told]
         why = [f"{task}: {self._told[task, life]}" for task, life in lost if self._told[task, life]]
         return "; ".join([*why, *ran(parts, [task for task, _ in lost])])
 
+    def _wait(self, lives: Mapping[str, int]) -> None:
+        """Waits for what the scheduler says, while it may be going to say something."""
+        begin = time.monotonic()
+        while not self._heard(lives, _LOOK_S):
+            ends = {self._end_of(*life) for life in lives.items()}
+            if "over" in ends:
+                self._heard(lives, TOLD_S)
+                break
+            if time.monotonic() > begin + (_ENDS_S if "cut" in ends else _CUT_S):
+                return
+        self._until(lambda: not any(life in self._open for life in lives.items()), _NANNY_S)
+        self._open.difference_update(lives.items())
+
     def _heard(self, lives: Mapping[str, int], timeout_s: float) -> bool:
         """Waits until the scheduler has said something of one of some tasks."""
+        return self._until(lambda: any(life in self._told for life in lives.items()), timeout_s)
+
+    def _until(self, is_so: Callable[[], bool], timeout_s: float) -> bool:
         waiter = Waiter()
         self._waiting.add(waiter)
         try:
             return wait_for(
-                lambda: any(life in self._told for life in lives.items()),
+                is_so,
                 waiter,
                 what="for what the scheduler says of a lost worker",
                 until=time.monotonic() + timeout_s,
@@ -163,4 +199,4 @@ def _with_line(node: Node) -> str:
     return f'"{node.name}"' + (f" (made in {made})" if made else "")
 
 
-__all__ = ["TOLD_S", "Losses", "killed_for_memory", "ran", "removed_why", "runs_here"]
+__all__ = ["TOLD_S", "LifeEnd", "Losses", "killed_for_memory", "ran", "removed_why", "runs_here"]

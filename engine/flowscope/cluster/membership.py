@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.cluster.health import Heartbeat
 from flowscope.cluster.host import CLIENT_PREFIX, answer, new_incarnation
-from flowscope.cluster.losses import Losses, removed_why, runs_here
+from flowscope.cluster.losses import LifeEnd, Losses, removed_why, runs_here
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.owners import Handler
 from flowscope.cluster.reports import status_report
@@ -136,7 +136,7 @@ class Cluster:
             self.endpoint.dial = attached.dial
         self._heartbeat = Heartbeat(self)
         self._rounding = Rounding()
-        self.losses = Losses(self._may_be_over)
+        self.losses = Losses(self._end_of)
         self.watch = ClusterWatch(self)
         try:
             self._join_all([Task.heard(host) for host in attached.hosts])
@@ -392,12 +392,19 @@ class Cluster:
                 del self._known[known.name]
                 is_here = known.host == socket.gethostname()
                 why = removed_why(event, known.oom_kills if is_here else None)
-                if why and known.name in self._reasons and known.name not in self._tasks:
-                    self._reasons[known.name] = why  # its connections were lost before
-                self.losses.tell(known.name, known.incarnation, why)
+                self._tell_why(known.name, known.incarnation, why, bool(event["limit_bytes"]))
                 reason = why or "Dask's scheduler has lost or removed its worker"
                 self.lose(known.name, known.incarnation, reason)  # the reason, before its end
                 self.endpoint.disconnect(known.name, known.incarnation)
+        elif event["event"] == "memory":
+            self._tell_why(event["task"], event["incarnation"], removed_why(event, None), False)
+
+    def _tell_why(self, task: str, incarnation: int, why: str, may_follow: bool) -> None:
+        """Notes why a life of a task has ended, which its connections' end may have told before."""
+        last = self._last.get(task)
+        if why and task not in self._tasks and last is not None and last.incarnation == incarnation:
+            self._reasons[task] = why
+        self.losses.tell(task, incarnation, why, may_follow)
 
     def _join_all(self, tasks: Sequence[Task]) -> None:
         """Connects with tasks that have come, at the same time.
@@ -470,11 +477,12 @@ class Cluster:
 
         return end
 
-    def _may_be_over(self, task: str, incarnation: int) -> bool:
+    def _end_of(self, task: str, incarnation: int) -> LifeEnd:
+        if self.endpoint.is_connected(task, incarnation):
+            return "connected"
         known = self._known.get(task)
         is_it = known is not None and known.incarnation == incarnation
-        is_connected = self.endpoint.is_connected(task, incarnation)
-        return not is_connected and not (is_it and known is not None and runs_here(known))
+        return "cut" if is_it and known is not None and runs_here(known) else "over"
 
     def _connection_lost(self, peer: str, incarnation: int, error: Exception) -> None:
         reason = f"its process has ended, or cannot be reached ({error})"

@@ -23,6 +23,8 @@ from flowscope.errors import FailedPreconditionError, UnavailableError
 NAME = "flowscope"
 #: The topic under which nannies tell that they end workers for their memory.
 _MEMORY = "worker-restart-memory"
+#: So many workers that went are kept in mind, for what their nannies may still tell of them.
+_GONE_KEPT = 64
 #: What Dask's dashboard shows of a worker.
 HELD_METRIC = "flowscope bytes held"
 STEPS_METRIC = "flowscope steps"
@@ -57,6 +59,8 @@ class Registry(SchedulerPlugin):
         self._hosts: dict[str, dict[str, Any]] = {}
         #: The bytes that workers used whose nannies end them for it, by the workers' addresses.
         self._used: dict[str, int] = {}
+        #: What has been told of the last workers that went, by their addresses.
+        self._gone: dict[str, dict[str, Any]] = {}
 
     async def start(self, scheduler: Any) -> None:
         """Begins to serve, on the scheduler."""
@@ -79,17 +83,30 @@ class Registry(SchedulerPlugin):
         """Tells that a worker has gone."""
         found = self._hosts.pop(worker, None)
         if found is not None:
-            facts = {"task": found["name"], "incarnation": found["incarnation"]}
-            memory = {
+            told = {
+                "event": "removed",
+                "task": found["name"],
+                "incarnation": found["incarnation"],
                 "used_bytes": self._used.pop(worker, 0),
                 "limit_bytes": found["memory_limit"],
             }
-            scheduler.log_event(NAME, {"event": "removed", **facts, **memory})
+            scheduler.log_event(NAME, told)
+            self._gone[worker] = told
+            if len(self._gone) > _GONE_KEPT:
+                del self._gone[next(iter(self._gone))]
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """Notes what a nanny tells of a worker that uses too much memory, before it ends it."""
-        if topic == _MEMORY and msg["worker"] in self._hosts:
+        """Notes what a nanny tells of a worker that it ends because of its memory.
+
+        Its message and the end of the worker's connection come in any order.
+        """
+        if topic != _MEMORY:
+            return
+        if msg["worker"] in self._hosts:
             self._used[msg["worker"]] = msg["rss"]
+        elif told := self._gone.pop(msg["worker"], None):
+            late = {**told, "event": "memory", "used_bytes": msg["rss"]}
+            self._scheduler.log_event(NAME, late)
 
     def valid_workers_downscaling(self, scheduler: Any, workers: list[Any]) -> list[Any]:
         """Returns those of some workers that may go: the ones that hold no values."""

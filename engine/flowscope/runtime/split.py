@@ -195,6 +195,7 @@ class SplitStep:
         self._lock = threading.Lock()
         self._over = Waiter()
         self._cause: BaseException | None = None
+        self._is_explained = False
         self._is_closed = False
 
     def add(
@@ -234,9 +235,12 @@ class SplitStep:
             if self._cause is not None or self._is_closed:
                 return
             self._cause = error
-        more = (self._explain or self._explained)(error, own)
-        if isinstance(error, OpError) and more:
-            self._cause = error.reworded(f"{error.message}; {more}")
+        try:
+            more = (self._explain or self._explained)(error, own)
+            if isinstance(error, OpError) and more:
+                self._cause = error.reworded(f"{error.message}; {more}")
+        finally:
+            self._is_explained = True
         self.channel.abort(DerivedError("another partition of the step has failed"))
         for one in self.runs:
             if one.step is not None and not one.step.has_ended:
@@ -317,6 +321,7 @@ class SplitStep:
     def _raise_cause(self) -> None:
         if self._cause is None:
             return
+        self._over.wait_on(lambda: self._is_explained)  # by the thread that ends the step
         error, self._cause = self._cause, None
         try:
             raise error
