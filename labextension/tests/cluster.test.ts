@@ -1,7 +1,8 @@
 /** The cluster, as its panel shows it. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ClusterModel, deviceText, lostText, pageOf, summaryText, taskText, waitRow, workerRows } from "../src/model/cluster.js";
+import { ClusterModel, deviceText, lostText, pageOf, summaryText, waitRow, workerRows } from "../src/model/cluster.js";
+import { taskText } from "../src/model/devices.js";
 import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../src/wire/messages.js";
 
 const task = (n: number): string => `/job:worker/replica:0/task:${n}`;

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
-import { deviceQuestion, DeviceMix, devicesOf, shortDevice } from "../src/model/devices.js";
+import { deviceQuestion, deviceTexts, DeviceMix, devicesOf, shortDevice } from "../src/model/devices.js";
 import { GraphModel } from "../src/model/graph.js";
+import { withShortNames } from "../src/model/fact.js";
 import type { Heat } from "../src/model/heat.js";
 import { opBox, scopeBox } from "../src/model/ids.js";
 import { measuredText, movable, PlacementModel, placementFacts, predictionText } from "../src/model/placement.js";
@@ -119,7 +120,9 @@ test("the inspector tells the reason, the devices that could be chosen, and what
   model.take(answer(second));
   assert.deepEqual([changes, model.of("one/a")?.reason, model.of("one/b")], [1, "earliest finish", null]);
   const heat = { ops: [[3], [4]], count: [1, 2], self_ns: [5, 3000] } as unknown as Heat;
-  const told = placementFacts(op, heat, 4).map(({ name, value }) => `${name}: ${value}`.replaceAll("\u00a0", " "));
+  const said = withShortNames({ title: "", facts: placementFacts(op, heat, 4) }, deviceTexts({ nodes: new Map(), session: sessionOf("CPU:0", "CPU:1", "GPU:0") })).facts;
+  assert.equal(said[1]?.title, at("CPU:0"), "the full name is in the title");
+  const told = said.map(({ name, value }) => `${name}: ${value}`.replaceAll("\u00a0", " "));
   assert.deepEqual(told, [
     "because: earliest finish", "CPU:0: done after 2.00 ms", "CPU:1: chosen, done after 1.00 ms", "GPU:0: no kernel", "measured: 1.50 µs each time",
   ]);
@@ -182,9 +185,19 @@ test("what goes from one device to another tells how much, and in a recorded ste
     spans: { count: 4, lane: [0, 1, 1, 0], node: [0, 1, 1, 1], begin_ns: [0, 10, 1010, 0], end_ns: [10, 1010, 2010, 2010], stands_for: [1, 1, 1, 1], bytes: [-1, 4000, 8000, -1] },
   } as unknown as Recording;
   const told = (name: string): string[] => transferFacts(model, node(name), recording).map((fact) => `${fact.name}: ${fact.value}`.replaceAll("\u00a0", " "));
-  const expected = ["from: CPU:0", "to: GPU:0", "each time: 4.00 kB", "in the recorded step: 2 times, 12.0 kB, 6 000 MB/s"];
+  const expected = [`from: ${at("CPU:0")}`, `to: ${at("GPU:0")}`, "each time: 4.00 kB", "in the recorded step: 2 times, 12.0 kB, 6 000 MB/s"];
   assert.deepEqual([told("a/to_GPU:0"), told("a/from_CPU:0"), told("a")], [expected, expected, []]);
   const each = (shape: readonly (number | null)[] | null): string | undefined =>
     transferFacts(model, { ...send, outputs: [{ dtype: "float32", shape }] }, null)[2]?.value.replaceAll("\u00a0", " ");
   assert.deepEqual([each([null, 4]), each(null), each([2])], ["differs: shapes do not tell it", "differs: shapes do not tell it", "8 B"]);
+});
+
+test("a device is called by its task where there are several, and with its number where its type has a second one", () => {
+  const of = (task: string, device: string): string => `/job:${task.replace(" ", "/replica:0/task:")}/device:${device}`;
+  const two = [of("client 0", "CPU:0"), of("worker 0", "CPU:0"), of("worker 1", "CPU:0"), of("worker 1", "GPU:0"), of("worker 1", "GPU:1")];
+  assert.deepEqual(two.map((one) => shortDevice(one, two)), ["this notebook, CPU", "worker 0, CPU", "worker 1, CPU", "worker 1, GPU:0", "worker 1, GPU:1"]);
+  const session = { devices: two } as unknown as SessionState;
+  const say = deviceTexts({ nodes: new Map(), session });
+  assert.equal(say(`from ${two[1]} to '${two[4]}' of /job:worker/task:1`), "from worker 0, CPU to 'worker 1, GPU:1' of /job:worker/task:1");
+  assert.equal(deviceTexts({ nodes: new Map(), session: sessionOf("CPU:0", "CPU:1") })(`on ${at("CPU:1")}`), "on CPU:1");
 });

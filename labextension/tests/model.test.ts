@@ -73,7 +73,7 @@ test("operations change and leave when a cell is run again, and what came of it 
   assert.deepEqual(model.consumersOf(x), [fresh]);
   assert.deepEqual([...markedBoxes(model)].sort(), ["o2", "o3", "s:s"]);
   const told = factsOf(model, "o2")?.sections.at(-1)?.facts.map((f) => `${f.name}: ${f.value}`);
-  assert.deepEqual(told, ["changed: by the latest re-run", "stale: re-run cell 5"]);
+  assert.deepEqual(told, ["new or changed: by the latest cell", "stale: re-run cell 5"]);
   model.applyDelta({ kind: "delta", skipped: 0, trace: null, view: 0, seq: 2, session: null, run: null, graph: NO_CHANGE });
   assert.deepEqual([...markedBoxes(model)], []);
 });

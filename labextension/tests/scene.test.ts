@@ -11,9 +11,10 @@ import { markedBoxes, staleBoxes } from "../src/model/marked.js";
 import { relatedBoxes } from "../src/model/bodies.js";
 import { endFinder, visibleGraph } from "../src/model/visible.js";
 import { fitText } from "../src/render/fit.js";
-import { scene } from "../src/render/scene.js";
+import { scene, type Picture } from "../src/render/scene.js";
 import { escape, toSvg } from "../src/render/svg.js";
-import { DARK, LIGHT, type Theme } from "../src/render/theme.js";
+import { devicesIn, meaningsIn } from "../src/render/meanings.js";
+import { deviceColor, DARK, LIGHT, plain, tint, type Theme } from "../src/render/theme.js";
 import { arrowHead } from "../src/render/trace.js";
 import type { Node } from "../src/wire/messages.js";
 import { matchSnapshot } from "./snapshots.js";
@@ -31,8 +32,12 @@ function svg(
   const { root, links } = layoutJob(graph, roughMeasure);
   const devices = new Map([["/device:CPU:0", 0], ["/device:GPU:0", 1]]);
   const picture = { graph, links, devices, selection, related, marked: markedBoxes(model), stale: staleBoxes(model) };
+  last = picture;
   return toSvg(scene(picture, layoutTree(root, new LayoutMemory()), null, theme));
 }
+
+/** What was drawn last. */
+let last: Picture | null = null;
 
 test("the classifier, closed", () => matchSnapshot("mlp-closed", "svg", svg(mlp(), [])));
 test("the classifier, open and dark, one scope selected", () => {
@@ -115,4 +120,25 @@ test("an arrow head points along the last part of its line", () => {
   const [tipX, tipY, leftX, leftY] = arrowHead([0, 0, 0, 10], 5).map(Math.round);
   assert.deepEqual([tipX, tipY], [0, 10]);
   assert.ok((leftY ?? 0) < 10 && leftX !== 0);
+});
+
+test("each colour of a picture has its meaning, and under an overlay none is left that needs one", () => {
+  const colours = (theme: Theme): string[] => [theme.feedFill, theme.stateFill, theme.body, theme.bodyFill, theme.mark, ...[1, 2, 3, 4, 5, 6].map((one) => tint(one, theme))];
+  const over = { isPlain: false, isHeld: false, hasFailed: false, hasTokens: false };
+  for (const theme of [LIGHT, DARK]) {
+    const [first] = mlp().filter(({ name }) => name.startsWith("layer1/")).map(({ id }) => id);
+    const text = svg(mlp(), ["layer1", "layer1/w"], "s:layer2", theme, [first ?? 0]);
+    assert.ok(last);
+    const used = new Set(colours(theme).filter((colour) => text.includes(colour)));
+    const told = new Set<string>(meaningsIn(last, over));
+    assert.equal(used.has(theme.feedFill), told.has("fed"));
+    assert.equal(used.has(theme.stateFill), told.has("state"));
+    assert.ok(used.has(theme.mark) && told.has("changed") && told.has("selected"));
+    assert.deepEqual(devicesIn(last).map(([name]) => name).filter((name) => !text.includes(deviceColor(last?.devices.get(name) ?? -1))), []);
+    const bare = svg(mlp(), ["layer1", "layer1/w"], "s:layer2", plain(theme));
+    assert.deepEqual([...colours(theme), theme.feed, theme.state, deviceColor(0), deviceColor(1)].filter((colour) => bare.includes(colour) && ![theme.paper, theme.background].includes(colour)), []);
+    assert.deepEqual(meaningsIn(last, { ...over, isPlain: true, isHeld: true }), ["held", "selected"]);
+  }
+  const text = svg(loops(), [], null);
+  assert.equal(meaningsIn(last ?? assert.fail(), over).includes("body"), text.includes(LIGHT.body));
 });

@@ -318,6 +318,26 @@ def test_a_cell_that_is_run_again_changes_adds_and_removes(graph):
     assert z.op.stale is not None
 
 
+def test_what_a_new_cell_adds_is_marked_until_another_builds(graph):
+    feed = Feed(graph)
+    with graph.cell("1"):
+        x = fs.placeholder(fs.float32, [2], name="x")
+    assert feed.tick(0.0).graph.marked == (), "all of a first cell is new"
+    with graph.cell("2"):
+        y = fs.exp(x, name="y")
+    assert feed.tick(1.0).graph.marked == (y.op.id,)
+    with graph.cell("3"):
+        pass
+    assert graph.observer.marked == {y.op.id}, "a cell that builds nothing changes nothing"
+    with graph.cell("2"):
+        y = fs.exp(x, name="y")
+        z = fs.tanh(y, name="z")
+    assert feed.tick(2.0).graph.marked == (z.op.id,)
+    with graph.cell("4"):
+        last = fs.constant(1.0, name="last")
+    assert feed.tick(3.0).graph.marked == (last.op.id,)
+
+
 def test_a_run_that_is_taken_back_leaves_no_trace(graph):
     feed = Feed(graph)
     with graph.cell("3"):

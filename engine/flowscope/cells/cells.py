@@ -31,7 +31,7 @@ class Cells(Observer):
         derivations: Gradients and what they were made from.
         reshaped: What was inferred of the tensors whose shape was set by hand later.
         restarts: Handles of the variables whose shape or dtype a re-run has changed, by name.
-        marked: Numbers of the operations that the latest re-run has changed or added.
+        marked: Numbers of the operations that the latest cell has changed or added.
         has_rerun: Whether a cell was run again: then order of creation is not program order.
     """
 
@@ -111,14 +111,19 @@ class Cells(Observer):
             self.has_rerun |= run.is_again
             report = run.finish(how == "whole")
             self._keep(cell)
-            if run.is_again:
-                self.marked = run.marked
+            if run.is_again or run.has_built:
+                self.marked = self._marked(run)
         graph._next_order = self._new_position() * PLACES
         graph._writes = {}
         if run.is_again or run.has_built:
             graph.touch()
             self.known = None  # it holds operations that may be gone now
         return report
+
+    def _marked(self, run: Run) -> frozenset[int]:
+        """Returns what a run has changed or added; of the first one nothing: all of it is new."""
+        marked = run.marked
+        return marked if run.is_again or len(marked) < len(self._graph) else frozenset()
 
     def _keep(self, cell: Cell) -> None:
         if cell.has_content:

@@ -293,7 +293,7 @@ class GraphChange:
     changed: Sequence[Node] = ()
     #: Ids of operations that are gone.
     removed: tuple[int, ...] = ()
-    #: Ids of all operations that the latest re-run of a cell has changed or added.
+    #: Ids of all operations that the latest cell has changed or added; () of the first one.
     marked: tuple[int, ...] = ()
     #: Of the program as lowered: the names of what the step fetches that it is of; () of the graph
     #: as written.

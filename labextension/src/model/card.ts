@@ -1,5 +1,6 @@
 /** What is said of a box under the pointer, in a few lines. Pure. */
 import { kindOf, scopeTitle } from "./bodies.js";
+import { deviceTexts } from "./devices.js";
 import { plural, typeText } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, type BoxId } from "./ids.js";
@@ -15,12 +16,13 @@ const MOST_OUTPUTS = 3;
 
 export function cardOf(model: GraphModel, box: BoxId): Card | null {
   const node = model.nodes.get(opOf(box) ?? -1);
-  if (node) return { title: node.name, lines: linesOf(node) };
+  const say = deviceTexts(model);
+  if (node) return { title: node.name, lines: linesOf(node).map(say) };
   const path = pathOf(box);
   const scope = path ? model.tree.get(path) : undefined;
   if (!scope || !path) return null;
   const owner = model.frames.get(path);
-  return { title: scopeTitle(model, path), lines: [plural(scope.size, "op"), ...(owner ? linesOf(owner) : [])] };
+  return { title: scopeTitle(model, path), lines: [plural(scope.size, "op"), ...(owner ? linesOf(owner).map(say) : [])] };
 }
 
 function linesOf(node: Node): string[] {

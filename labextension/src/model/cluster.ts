@@ -1,6 +1,7 @@
 /** The cluster that a session runs on: its workers, what each waits for, and what is wrong. */
 import type { ClusterWish } from "../wire/channel.js";
 import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../wire/messages.js";
+import { taskText } from "./devices.js";
 import { duration, plural, whole } from "./figures.js";
 import { bytesText } from "./running.js";
 import { Signal } from "./signal.js";
@@ -97,14 +98,6 @@ export class ClusterModel {
     this.#told = told;
     this.changed.emit();
   }
-}
-
-/** "/job:worker/replica:0/task:3" -> "worker 3". */
-export function taskText(task: string): string {
-  const job = /\/job:([^/]*)/.exec(task)?.[1];
-  const number = /\/task:([^/]*)/.exec(task)?.[1] ?? "";
-  if (job === undefined) return task;
-  return job === "client" ? "this notebook" : `${job} ${number}`.trim();
 }
 
 /** A device beside its task: "worker 3", and "GPU:0 of worker 3" of all but the first processor. */

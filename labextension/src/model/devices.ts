@@ -18,11 +18,33 @@ export function devicesOf({ session, nodes }: Pick<GraphModel, "nodes"> & { read
 const ORDER = new Intl.Collator("en", { numeric: true });
 export const byNumber = (a: string, b: string): number => ORDER.compare(a, b);
 
-/** What a device is called beside others: "CPU:0" where all belong to one task, else its full name. */
+/**
+ * What a device is called beside others: "CPU:0" where all belong to one task, else "worker 1, CPU", and with its number where
+ * there is a second one of its type.
+ */
 export function shortDevice(device: string, all: Iterable<string>): string {
   const [task, name] = taskAndName(device);
-  for (const other of all) if (taskAndName(other)[0] !== task) return device;
-  return name;
+  const others = [...all].map(taskAndName);
+  if (task === "" || others.every(([other]) => other === task)) return name;
+  const [type = "", number] = name.split(":");
+  const isFirst = number === "0" && others.every(([, other]) => other.endsWith(":0") || !other.startsWith(`${type}:`));
+  return `${taskText(task)}, ${isFirst ? type : name}`;
+}
+
+/** "/job:worker/replica:0/task:3" -> "worker 3". */
+export function taskText(task: string): string {
+  const job = /\/job:([^/]*)/.exec(task)?.[1];
+  const number = /\/task:([^/]*)/.exec(task)?.[1] ?? "";
+  if (job === undefined) return task;
+  return job === "client" ? "this notebook" : `${job} ${number}`.trim();
+}
+
+const FULL_NAME = /\/job:[\w-]+\/replica:\d+\/task:\d+\/device:\w+:\d+/g;
+
+/** Puts short names in the place of the full ones in texts, beside a graph's devices; these are looked up once, if ever. */
+export function deviceTexts(model: Parameters<typeof devicesOf>[0]): (text: string) => string {
+  let all: readonly string[] | null = null;
+  return (text) => text.replace(FULL_NAME, (device) => shortDevice(device, (all ??= [...devicesOf(model).keys()])));
 }
 
 function taskAndName(device: string): readonly [string, string] {
@@ -30,9 +52,14 @@ function taskAndName(device: string): readonly [string, string] {
   return at < 0 ? ["", device] : [device.slice(0, at), device.slice(at + "/device:".length)];
 }
 
+/** Whether all belong to one task. */
+function shared(all: Iterable<string>): boolean {
+  return new Set([...all].map((device) => taskAndName(device)[0])).size < 2;
+}
+
 /** A question that finds what stands on a device, and nothing else. */
 export function deviceQuestion(device: string, all: Iterable<string>): string {
-  return `device:/${shortDevice(device, all).replace(/[/.+*?()[\]{}|\\^$]/g, "\\$&")}$/`;
+  return `device:/${(shared(all) ? taskAndName(device)[1] : device).replace(/[/.+*?()[\]{}|\\^$]/g, "\\$&")}$/`;
 }
 
 /** How many of some operations stand on each device, by its number; the last count is of those that are not placed. */

@@ -8,6 +8,8 @@ import { opBox, type BoxId } from "./ids.js";
 export interface Fact {
   readonly name: string;
   readonly value: string;
+  /** What name and value leave out: the full names of devices. */
+  readonly title?: string;
   /** The box that the fact leads to. */
   readonly leadsTo?: BoxId;
   /** The level of the graph that it lies in, where that may be another one. */
@@ -17,6 +19,17 @@ export interface Fact {
 export interface Section {
   readonly title: string;
   readonly facts: readonly Fact[];
+}
+
+/** With short names of devices; the full ones go to the title. */
+export function withShortNames({ title, facts }: Section, say: (text: string) => string): Section {
+  return {
+    title, facts: facts.map((fact) => {
+      const [name, value] = [say(fact.name), say(fact.value)];
+      const full = [...(name === fact.name ? [] : [fact.name]), ...(value === fact.value ? [] : [fact.value])].join(": ");
+      return full === "" ? fact : { ...fact, name, value, title: full };
+    }),
+  };
 }
 
 export interface Facts {

@@ -94,7 +94,7 @@ function deviceFacts(node: Node): Fact[] {
 
 function rerunFacts(model: GraphModel, node: Node): Fact[] {
   return [
-    ...(model.marked.has(node.id) ? [{ name: "changed", value: "by the latest re-run" }] : []),
+    ...(model.marked.has(node.id) ? [{ name: "new or changed", value: "by the latest cell" }] : []),
     ...(node.stale ? [{ name: "stale", value: node.stale }] : []),
   ];
 }

@@ -67,7 +67,7 @@ export class GraphModel {
     return this.#folded.lanes;
   }
 
-  /** Operations that the latest re-run of a cell has changed or added. */
+  /** Operations that the latest cell has changed or added. */
   get marked(): ReadonlySet<number> {
     return this.#marked;
   }

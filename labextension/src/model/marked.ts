@@ -1,9 +1,9 @@
-/** Boxes that show what a re-run of a cell has done, or that hold such operations. Pure. */
+/** Boxes that show what a cell has done, or that hold such operations. Pure. */
 import type { GraphModel } from "./graph.js";
 import { opBox, scopeBox, type BoxId } from "./ids.js";
 import type { Scope } from "./scopes.js";
 
-/** What the latest re-run has changed or added. */
+/** What the latest cell has changed or added. */
 export function markedBoxes(model: GraphModel): ReadonlySet<BoxId> {
   return boxesAround(model, model.marked);
 }

@@ -2,7 +2,6 @@
 import type { PlacementWish } from "../wire/channel.js";
 import type { CandidateState, MovePrediction, MoveState, OpPlacementState, Placement } from "../wire/messages.js";
 import { scopeTitle } from "./bodies.js";
-import { shortDevice } from "./devices.js";
 import type { Fact } from "./fact.js";
 import { duration } from "./figures.js";
 import { opsBelow } from "./facts.js";
@@ -95,10 +94,9 @@ export function placementFacts(told: OpPlacementState | null, heat: Heat | null,
   ];
 }
 
-function candidateFact({ device, seconds, reason }: CandidateState, { device: chosen, candidates }: OpPlacementState): Fact {
+function candidateFact({ device, seconds, reason }: CandidateState, { device: chosen }: OpPlacementState): Fact {
   const done = seconds === null ? [] : [`done after ${duration(seconds)}`];
-  const all = [chosen, ...candidates.map((one) => one.device)];
-  return { name: shortDevice(device, all), value: [...(device === chosen ? ["chosen"] : []), ...done, ...(reason ? [reason] : [])].join(", ") };
+  return { name: device, value: [...(device === chosen ? ["chosen"] : []), ...done, ...(reason ? [reason] : [])].join(", ") };
 }
 
 /** Mean seconds of one run of the node that an operation became; null where none was recorded. */

@@ -4,7 +4,7 @@
  *   dense             names and op types that contain it; with a "/", whole names
  *   type:MatMul       op types; name:, device:, dtype:, line: likewise; line:12 is a line's number
  *   /conv_?\d/        a regular expression in place of a text; on whole names
- *   is:changed        what the latest re-run of a cell has changed; is:stale, is:fed, is:fetched, is:variable
+ *   is:changed        what the latest cell has changed or added; is:stale, is:fed, is:fetched, is:variable
  *   is:different      what is another than in a graph that this one is compared with; is:added, is:altered
  *   from:x to:loss    what lies on the ways from one operation or scope to another; each also alone
  *

@@ -1,6 +1,5 @@
 /** What goes from one device to another: how much, how often, how fast. Pure. */
 import type { Node, Output } from "../wire/messages.js";
-import { shortDevice } from "./devices.js";
 import type { Fact } from "./fact.js";
 import { bytesOf, significant } from "./figures.js";
 import type { GraphModel } from "./graph.js";
@@ -20,8 +19,8 @@ export function transferFacts(model: GraphModel, node: Node, recording: Recordin
   const sender = node.type === "Recv" ? model.nodes.get(node.inputs[0]?.[0] ?? -1) : node;
   const seen = recording && sender ? recordedTransfer(recording, sender.name) : null;
   return [
-    { name: "from", value: shortDevice(unquoted(from), [unquoted(to)]) },
-    { name: "to", value: shortDevice(unquoted(to), [unquoted(from)]) },
+    { name: "from", value: unquoted(from) },
+    { name: "to", value: unquoted(to) },
     { name: "each time", value: eachText(node.outputs[0], node.attributes["is_lossy"] === "True") },
     ...(seen ? [{ name: "in the recorded step", value: timesText(seen) }] : []),
   ];

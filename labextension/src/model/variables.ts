@@ -150,7 +150,7 @@ function rowOf(one: VariableState, above: VariableState | null, hidden: number, 
   return {
     key: `o${one.op}`, op: one.op, name: one.name, scope: above === null ? one.name.slice(0, start) : "", short: one.name.slice(start),
     depth: above === null ? 0 : 1, hidden, type: typeText(one), bytes: one.is_initialized ? bytesText(one.nbytes) : "",
-    device: one.device.slice(one.device.lastIndexOf(":", one.device.lastIndexOf(":") - 1) + 1), written: writtenText(one),
+    device: one.device, written: writtenText(one),
     isTrainable: one.is_trainable, why: one.why, value: values.get(one.name) ?? null,
   };
 }

@@ -44,7 +44,7 @@ export function opMarks({ box, rect }: PlacedBox, picture: Picture, theme: Theme
   ];
 }
 
-/** On the corner a dot where the latest re-run of a cell has changed something, a ring where something is stale. */
+/** On the corner a dot where the latest cell has changed or added something, a ring where something is stale. */
 function dots({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] {
   const dot = { fill: theme.mark, stroke: theme.background, width: 1.5 };
   const ring = { fill: theme.background, stroke: theme.mark, width: 2.5 };
@@ -58,7 +58,7 @@ function dots({ box, rect }: PlacedBox, picture: Picture, theme: Theme): Mark[] 
 /** A strip at the left edge in the device's colour. */
 function strip(placed: string | null, rect: Rect, shape: string, picture: Picture, theme: Theme): Mark[] {
   const device = placed === null ? undefined : picture.devices.get(placed);
-  if (device === undefined) return [];
+  if (device === undefined || theme.isPlain) return [];
   const inset = shape === "slant" ? 9 : shape === "pill" ? 8 : shape === "choice" ? 13 : 0;
   const above = shape === "cylinder" ? 9 : shape === "box" || shape === "choice" ? 0 : 5;
   const whole: ShapeMark = {
@@ -136,7 +136,7 @@ export function openScopeHeader({ box, rect }: PlacedBox, theme: Theme): Mark[] 
 function fillOf(box: Box, theme: Theme, isOpen: boolean): string {
   if (box.body) return theme.bodyFill;
   if (box.isVariable && !isOpen) return theme.stateFill;
-  if (box.likeness > 0) return tint(box.likeness, theme);
+  if (box.likeness > 0 && !theme.isPlain) return tint(box.likeness, theme);
   return isOpen ? theme.background : theme.folder;
 }
 

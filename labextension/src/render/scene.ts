@@ -18,7 +18,7 @@ export interface Picture {
   readonly selection: BoxId | null;
   /** Boxes that belong to the selection without an edge. */
   readonly related: ReadonlySet<BoxId>;
-  /** Boxes that the latest re-run of a cell has changed. */
+  /** Boxes that the latest cell has changed or added. */
   readonly marked: ReadonlySet<BoxId>;
   /** Boxes that are stale, or hold what is. */
   readonly stale: ReadonlySet<BoxId>;

@@ -2,6 +2,8 @@
 
 export interface Theme {
   readonly isDark: boolean;
+  /** Whether the colours of kinds and likeness are left out, because an overlay's colours say something else. */
+  readonly isPlain?: boolean;
   readonly font: string;
   readonly background: string;
   /** Fill of operations. */
@@ -17,7 +19,7 @@ export interface Theme {
   /** The outlines of functions and of their calls, and the fill of their bodies. */
   readonly body: string;
   readonly bodyFill: string;
-  /** The dot on what a re-run of a cell has changed. */
+  /** The dot on what a cell has changed or added. */
   readonly mark: string;
   /** Values on their way, and the operation that a step is held before. */
   readonly token: string;
@@ -42,6 +44,12 @@ export const DARK: Theme = {
   text: "#e9ecef", muted: "#a4adb5", border: "#6c757d", line: "#89939c", accent: "#5ab0ff", body: "#a78fd6", bodyFill: "#211d2b", mark: "#ff922b",
   token: "#74c0fc", held: "#ffa94d", alert: "#ff6b6b", feedFill: "#173349", feed: "#6fb0e0", stateFill: "#3a2f17", state: "#d8a84a",
 };
+
+/** A theme under an overlay: one thing at a time has colours. Shapes still tell kinds apart, and the selection is black or white. */
+export function plain(theme: Theme): Theme {
+  const { paper, border, background, text } = theme;
+  return { ...theme, isPlain: true, feedFill: paper, feed: border, stateFill: paper, state: border, body: border, bodyFill: background, accent: text };
+}
 
 /**
  * Eight colours that people with the common kinds of colour blindness tell apart.

@@ -1,6 +1,6 @@
 /** The table of operations by what they cost in a step. */
 import { costRows, COST_COLUMNS, GROUPINGS, madeText, type CostColumn, type CostRow, type Grouping } from "../model/costs.js";
-import { deviceQuestion, devicesOf } from "../model/devices.js";
+import { deviceQuestion, deviceTexts, devicesOf } from "../model/devices.js";
 import { duration, plural, shareText, significant } from "../model/figures.js";
 import { opBox, opOf, pathOf, scopeBox } from "../model/ids.js";
 import { rampColor } from "../render/ramp.js";
@@ -91,7 +91,7 @@ class CostsPanel {
     const { theme } = this.#view.stage;
     const bar = make("span", { class: "fs-share" }, make("span", { style: `width: ${Math.min(100, 100 * row.share)}%; background: ${rampColor(row.share, theme)}` }), make("b", {}, shareText(row.share)));
     const number = (text: string): HTMLElement => make("td", { class: "fs-number" }, text);
-    const short = row.op === null ? row.name : row.name.replace(/^.*\/(?=[^/])/, "");
+    const short = row.op === null ? deviceTexts(this.#view.model)(row.name) : row.name.replace(/^.*\/(?=[^/])/, "");
     return make(
       "tr", { title: row.name, ...OWN_KEYS },
       make("th", { scope: "row" }, short, " ", make("small", {}, row.detail)), make("td", {}, bar),

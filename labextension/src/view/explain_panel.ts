@@ -1,5 +1,6 @@
 /** "Explain this operation": what it does, in sentences, with the values of a step. It is asked for while the panel is open. */
 import { targetOf } from "../model/debug.js";
+import { deviceTexts } from "../model/devices.js";
 import { partsOf, savedExplanation, whyUnexplained, type Explained } from "../model/explanation.js";
 import { shortFetch } from "../model/run_setup.js";
 import type { ExplainedTensor } from "../wire/messages.js";
@@ -46,7 +47,8 @@ class ExplainPanel {
     if (text === this.#shown) return;
     this.#shown = text;
     const parts = note === "" && told !== null ? told : { sentences: [], tensors: [] };
-    this.#parts.replaceChildren(...partsOf(parts.sentences).flatMap(([title, said]) => [make("dt", {}, title), make("dd", {}, said)]));
+    const say = deviceTexts(model);
+    this.#parts.replaceChildren(...partsOf(parts.sentences).flatMap(([title, said]) => [make("dt", {}, title), make("dd", say(said) === said ? {} : { title: said }, say(said))]));
     this.#tensors.replaceChildren(...this.#groups(parts.tensors));
   }
 

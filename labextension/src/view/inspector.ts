@@ -1,5 +1,6 @@
 /** The panel that says what is known about the selection. */
-import type { Fact, Facts, Section } from "../model/fact.js";
+import { withShortNames, type Fact, type Facts, type Section } from "../model/fact.js";
+import { deviceTexts } from "../model/devices.js";
 import { targetOf } from "../model/debug.js";
 import { feedFacts } from "../model/feeds.js";
 import { factsOf } from "../model/facts.js";
@@ -43,7 +44,8 @@ class Inspector {
       { title: "Only in the graph compared with", facts: selection === null ? removedFacts(difference) : [] },
     ].filter(({ facts: told }) => told.length > 0);
     const sections = known?.sections.map((one) => (one.title === "Device" ? { ...one, facts: [...one.facts, ...why] } : one)) ?? [];
-    const facts = known && { ...known, sections: [...sections, ...more] };
+    const say = deviceTexts(model);
+    const facts = known && { ...known, sections: [...sections, ...more].map((one) => withShortNames(one, say)) };
     const text = JSON.stringify(facts);
     if (text === this.#shown) return;
     this.#shown = text;
@@ -53,7 +55,8 @@ class Inspector {
 
   /** What is known of the run: little, so that it can be looked at with every message. */
   updateRun(model: GraphModel, selection: BoxId | null, chosen: ChosenIteration | null): void {
-    const sections = [...failureSections(model, selection), ...runSections(model, selection, chosen), ...queueSections(model, selection)];
+    const say = deviceTexts(model);
+    const sections = [...failureSections(model, selection), ...runSections(model, selection, chosen), ...queueSections(model, selection)].map((one) => withShortNames(one, say));
     const text = JSON.stringify(sections);
     if (text === this.#shownRun) return;
     this.#shownRun = text;
@@ -98,9 +101,11 @@ function breakable(name: string): (Node | string)[] {
 
 function sectionElement({ title, facts }: Section): HTMLElement {
   const list = make("dl");
-  for (const fact of facts) list.append(make("dt", {}, fact.name), make("dd", {}, valueElement(fact)));
+  for (const fact of facts) list.append(make("dt", titled(fact), fact.name), make("dd", titled(fact), valueElement(fact)));
   return make("section", {}, make("h4", {}, title), list);
 }
+
+const titled = ({ title }: Fact): Readonly<Record<string, string>> => (title === undefined ? {} : { title });
 
 function valueElement({ value, leadsTo, level }: Fact): Node | string {
   if (leadsTo === undefined) return make("span", {}, value);

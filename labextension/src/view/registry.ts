@@ -11,6 +11,7 @@ import { hoverCardPanel } from "./hover_card.js";
 import { inspectorPanel } from "./inspector.js";
 import { keysPanel } from "./keys_panel.js";
 import { nanPanel } from "./nan_panel.js";
+import { legendPanel } from "./legend_panel.js";
 import { minimapPanel } from "./minimap.js";
 import { outlinePanel } from "./outline.js";
 import type { Panel, Region } from "./panel.js";
@@ -33,6 +34,7 @@ export const PANELS: readonly Panel[] = [
   outlinePanel,
   positionPanel,
   crumbsPanel,
+  legendPanel,
   railPanel,
   morePanel,
   keysPanel,

@@ -8,7 +8,7 @@ import { paintOver, type Camera } from "../render/paint.js";
 import { hoverMarks } from "../render/hover.js";
 import { scene, type Picture } from "../render/scene.js";
 import type { Mark, Scene } from "../render/marks.js";
-import { LIGHT, type Theme } from "../render/theme.js";
+import { LIGHT, plain, type Theme } from "../render/theme.js";
 import type { SessionState } from "../wire/messages.js";
 import { bringIn, fitIn, holdStill, showNear, showOpened, zoomAt } from "./camera.js";
 import { make, OWN_KEYS } from "./dom.js";
@@ -127,9 +127,24 @@ export class Stage {
     return this.#camera.zoom;
   }
 
+  /** What is shown; null before the first layout. */
+  get picture(): Picture | null {
+    return this.#picture;
+  }
+
   /** The picture as it will be when all has moved to its place. */
   currentScene(theme: Theme = this.#theme): Scene | null {
     return this.#picture && scene(this.#picture, this.#positions, this.#run, theme);
+  }
+
+  /** Whether an overlay's colours stand alone. */
+  get isPlain(): boolean {
+    return this.#overlay !== null;
+  }
+
+  /** What the scene on the canvas is drawn with. */
+  get #inks(): Theme {
+    return this.#overlay === null ? this.#theme : plain(this.#theme);
   }
 
   setTheme(theme: Theme): void {
@@ -161,9 +176,11 @@ export class Stage {
 
   /** Marks that a panel draws over the picture, wherever its boxes are; null for none. */
   setOverlay(overlay: Overlay | null): void {
-    if (overlay === null && this.#overlay === null) return;
+    const isOther = (overlay === null) !== (this.#overlay === null);
+    if (overlay === null && !isOther) return;
     this.#overlay = overlay;
-    this.#draw();
+    if (isOther) this.#renew();
+    else this.#draw();
   }
 
   /** Marks the box under the pointer. */
@@ -317,7 +334,7 @@ export class Stage {
     if (this.#moving) camera = this.#step(this.#picture, this.#moving);
     else this.#seen = this.#positions;
     this.#seenFrom = camera;
-    this.#scene ??= this.currentScene();
+    this.#scene ??= this.currentScene(this.#inks);
     const ratio = devicePixelRatio || 1;
     const now = performance.now();
     const seen = this.#scene ? this.#pixels.draw(this.#ctx, this.#scene, camera, { width: this.#width, height: this.#height, ratio }) : camera;
@@ -382,7 +399,7 @@ export class Stage {
     }
     const eased = 1 - (1 - t) ** 3;
     this.#seen = between(picture.graph, moving.from, this.#positions, eased);
-    this.#scene = scene(picture, this.#seen, this.#run, this.#theme);
+    this.#scene = scene(picture, this.#seen, this.#run, this.#inks);
     this.#draw();
     const mix = (a: number, b: number): number => a + (b - a) * eased;
     return {

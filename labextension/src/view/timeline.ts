@@ -5,7 +5,7 @@ import { extentOf, type RecordedStep, type Recording } from "../model/recording.
 import type { ChosenIteration } from "../model/running.js";
 import { Signal } from "../model/signal.js";
 import { firstAfter, rowsOf, type Slices } from "../model/timeline_rows.js";
-import { footOf, laneName, namesWidthOf, RULER_PX, TimelinePainter, type Hit, type TimelinePicture } from "../render/timeline.js";
+import { footOf, namesWidthOf, RULER_PX, TimelinePainter, type Hit, type TimelinePicture } from "../render/timeline.js";
 import { LIGHT, type Theme } from "../render/theme.js";
 import { make, OWN_KEYS } from "./dom.js";
 
@@ -91,7 +91,7 @@ export class Timeline {
   nameAt(x: number, y: number): string {
     const at = y - RULER_PX + this.#scroll;
     const lane = x < this.namesWidth && y > RULER_PX ? this.#lanes.find((one) => one.y <= at && at <= one.y + one.h) : undefined;
-    return lane ? laneName(this.#recording?.lanes[lane.lane]?.name ?? "") : "";
+    return lane ? (this.#recording?.lanes[lane.lane]?.name ?? "") : "";
   }
 
   /** What times are told from: the begin of the chosen step, else of what was recorded. */

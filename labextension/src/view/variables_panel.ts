@@ -1,4 +1,5 @@
 /** The variables of the graph: what the session keeps of them, and numbers of the values of those in sight. It is asked while the panel is open. */
+import { deviceTexts } from "../model/devices.js";
 import { opBox, opOf, pathOf } from "../model/ids.js";
 import { numbersOf, REFRESH_MS, sampleText, summaryOf, VARIABLE_COLUMNS, wrongText, type VariableColumn, type VariableRow } from "../model/variables.js";
 import { column } from "../wire/tables.js";
@@ -118,7 +119,7 @@ class VariablesPanel {
     const number = (text: string): HTMLElement => make("td", { class: "fs-number" }, text);
     return make(
       "tr", { title: [row.name, row.why, sampleText(row)].filter((text) => text !== "").join("\n"), "data-variable": row.name, "data-depth": String(row.depth), ...OWN_KEYS },
-      make("th", { scope: "row" }, ...scope, row.short, ...more.map((text) => make("small", {}, text))), make("td", {}, row.type), number(row.bytes), make("td", {}, row.device),
+      make("th", { scope: "row" }, ...scope, row.short, ...more.map((text) => make("small", {}, text))), make("td", {}, row.type), number(row.bytes), make("td", { title: row.device }, deviceTexts(this.#view.model)(row.device)),
       make("td", { "data-written": row.written }, row.written), number(min), number(mean), number(max), valuesCell(row),
     );
   }
