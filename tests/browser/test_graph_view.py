@@ -82,7 +82,7 @@ def view(notebook: Notebook) -> View:
     """The view that the notebook's second cell shows."""
     view = View(notebook.output(1))
     expect(view.figure("nodes")).to_contain_text(re.compile(r"\d"))
-    # Scopes that were opened by themselves are closed again before it is shown, where they do not fit.
+    # Scopes that were opened by themselves are closed again where they do not fit.
     expect(view.output.locator(".fs-view")).to_have_attribute("data-ready", "true")
     return view
 
