@@ -121,7 +121,7 @@ class Cells(Observer):
         return report
 
     def _marked(self, run: Run) -> frozenset[int]:
-        """Returns what a run has changed or added; of the first one nothing: all of it is new."""
+        """Numbers of changed and added operations; none for the first run, where all are new."""
         marked = run.marked
         return marked if run.is_again or len(marked) < len(self._graph) else frozenset()
 
