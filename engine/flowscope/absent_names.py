@@ -43,9 +43,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
      "sparse.SparseConditionalAccumulator"),
     ("pipelines of data", "feed NumPy arrays, or fill an fs.FIFOQueue", "data"),
-    ("lookup tables", "look words up in a Python dict, and feed the numbers; "
-     "fs.string_to_hash_bucket_fast needs no table",
-     "lookup tables_initializer initialize_all_tables initializers.tables_initializer"),
     ("images", "decode and change images with Pillow or SciPy, and feed arrays",
      "image io.decode_and_crop_jpeg io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg "
      "io.decode_jxl io.decode_png io.decode_webp io.encode_jpeg io.encode_png "
@@ -62,7 +59,14 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("the profiler", "use fs.profile", "profiler"),
     ("Keras and estimators", "layers are in fs.layers; write the loop around Session.run yourself",
      "keras estimator"),
-    ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers", "contrib"),
+    ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers",
+     "contrib.checkpoint contrib.crf contrib.cudnn_rnn contrib.data contrib.distribute "
+     "contrib.distributions contrib.eager contrib.estimator contrib.feature_column "
+     "contrib.framework contrib.gan contrib.grid_rnn contrib.image contrib.keras "
+     "contrib.layers contrib.learn contrib.legacy_seq2seq contrib.losses contrib.metrics "
+     "contrib.nn contrib.opt contrib.quantize contrib.rnn contrib.seq2seq contrib.signal "
+     "contrib.slim contrib.stateless contrib.summary contrib.tensorboard contrib.text "
+     "contrib.timeseries contrib.tpu contrib.training contrib.util"),
     ("columns of features", "make columns with NumPy or pandas, and feed arrays",
      "feature_column sparse.cross sparse.cross_hashed"),
     ("several machines", "connect with a Dask cluster, whose workers are the tasks: "

@@ -20,9 +20,9 @@ from flowscope.graph import providers
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
-    bitwise cluster debugging dtypes errors experimental graph_util initializers io layers linalg
-    losses manip math metrics nest nn quantization queue random raw_ops sets signal sparse spectral
-    strings summary test tracing train
+    bitwise cluster contrib debugging dtypes errors experimental graph_util initializers io layers
+    linalg lookup losses manip math metrics nest nn quantization queue random raw_ops sets signal
+    sparse spectral strings summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.
@@ -162,6 +162,9 @@ LAZY_PARTS = {
     "bitwise": {
         "flowscope.ops.math.bits": "*",
     },
+    "contrib": {
+        "flowscope.ops.tables": "contrib=lookup",
+    },
     "linalg": {
         "flowscope.ops.array.clipping": "global_norm",
         "flowscope.ops.array.one_hot": "eye",
@@ -189,6 +192,14 @@ LAZY_PARTS = {
         ),
         "flowscope.ops.linalg.tridiagonal": "tridiagonal_matmul tridiagonal_solve",
         "flowscope.ops.nn.normalization": "l2_normalize",
+    },
+    "lookup": {
+        "flowscope.ops.tables": "experimental",
+        "flowscope.ops.tables.initializers": (
+            "KeyValueTensorInitializer TextFileIndex TextFileInitializer"
+        ),
+        "flowscope.ops.tables.tables": "StaticHashTable",
+        "flowscope.ops.tables.vocabularies": "StaticVocabularyTable",
     },
     "losses": {
         "flowscope.ops.objectives.losses": "*",
@@ -363,7 +374,9 @@ REGISTRIES = {
     "function_makers": "flowscope.control.serialization",
     "input_replacer": "flowscope.control.frames",
     "loop_gradients": "flowscope.control.loop_gradient",
-    "kinds": "flowscope.ops.sparse.sparse_tensor flowscope.train.meta_graph",
+    "kinds": (
+        "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables flowscope.train.meta_graph"
+    ),
     "observers": "flowscope.cells",
     "operator __getitem__": "flowscope.ops.array.slicing",
     "operator __matmul__": "flowscope.ops.linalg.products",

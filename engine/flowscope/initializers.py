@@ -26,6 +26,7 @@ from flowscope.ops.state.matrix_initializers import (
 from flowscope.ops.state.variable_lists import (
     global_variables_initializer as global_variables,
     local_variables_initializer as local_variables,
+    tables_initializer as tables_initializer,
     variables_initializer as variables,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "orthogonal",
     "random_normal",
     "random_uniform",
+    "tables_initializer",
     "truncated_normal",
     "uniform_unit_scaling",
     "variables",

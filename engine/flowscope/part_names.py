@@ -10,6 +10,9 @@ PART_NAMES = {
             "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift"
         ),
     },
+    "contrib": {
+        "flowscope.ops.tables": "contrib=lookup",
+    },
     "linalg": {
         "flowscope.ops.array.clipping": "global_norm",
         "flowscope.ops.array.one_hot": "eye",
@@ -37,6 +40,14 @@ PART_NAMES = {
         ),
         "flowscope.ops.linalg.tridiagonal": "tridiagonal_matmul tridiagonal_solve",
         "flowscope.ops.nn.normalization": "l2_normalize",
+    },
+    "lookup": {
+        "flowscope.ops.tables": "experimental",
+        "flowscope.ops.tables.initializers": (
+            "KeyValueTensorInitializer TextFileIndex TextFileInitializer"
+        ),
+        "flowscope.ops.tables.tables": "StaticHashTable",
+        "flowscope.ops.tables.vocabularies": "StaticVocabularyTable",
     },
     "losses": {
         "flowscope.ops.objectives.losses": (

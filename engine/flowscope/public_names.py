@@ -5,9 +5,9 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 
 #: Parts of the package: `fs.nn`.
 PARTS = (
-    "bitwise cluster debugging dtypes errors experimental graph_util initializers io layers "
-    "linalg losses manip math metrics nest nn quantization queue random raw_ops sets signal "
-    "sparse spectral strings summary test tracing train"
+    "bitwise cluster contrib debugging dtypes errors experimental graph_util initializers io "
+    "layers linalg lookup losses manip math metrics nest nn quantization queue random raw_ops "
+    "sets signal sparse spectral strings summary test tracing train"
 )
 #: What modules show.
 NAMES = {
@@ -251,9 +251,10 @@ NAMES = {
     "flowscope.ops.state.template": "Template make_template",
     "flowscope.ops.state.variable_lists": (
         "all_variables assert_variables_initialized global_variables global_variables_initializer "
-        "initialize_all_variables initialize_local_variables initialize_variables "
-        "is_variable_initialized local_variables local_variables_initializer model_variables "
-        "report_uninitialized_variables trainable_variables variables_initializer"
+        "initialize_all_tables initialize_all_variables initialize_local_variables "
+        "initialize_variables is_variable_initialized local_variables local_variables_initializer "
+        "model_variables report_uninitialized_variables tables_initializer trainable_variables "
+        "variables_initializer"
     ),
     "flowscope.ops.state.variable_scope": (
         "AUTO_REUSE VariableScope create_partitioned_variables get_local_variable get_variable "
@@ -502,6 +503,11 @@ OP_TYPES = {
         "ReduceJoin StringSplit UnsortedSegmentJoin"
     ),
     "flowscope.ops.strings.parsing": "DecodeCSV DecodeRaw StringToNumber",
+    "flowscope.ops.tables.table_ops": (
+        "HashTableHandle InitializeTable InitializeTableFromTextFile LookupTableExport "
+        "LookupTableFind LookupTableImport LookupTableInsert LookupTableRemove LookupTableSize "
+        "MutableDenseHashTableHandle MutableHashTableHandle"
+    ),
 }
 #: Modules that fill registries.
 REGISTRIES = {
@@ -521,7 +527,8 @@ REGISTRIES = {
     "input_replacer": "flowscope.control.frames",
     "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": (
-        "flowscope.ops.sparse.sparse_tensor flowscope.train.meta_graph"
+        "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables "
+        "flowscope.train.meta_graph"
     ),
     "observers": "flowscope.cells",
     "operator __getitem__": "flowscope.ops.array.slicing",

@@ -89,6 +89,42 @@ def test_every_use_of_a_lost_queue_is_refused_until_the_session_begins_anew(ends
         assert sess.run(model.here) == 2.0
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_lost_tables_are_refused_until_they_are_filled_or_restored(ends, mode, tmp_path):
+    """Two workers have a table each; what fills one of them anew needs nothing of the other."""
+    cluster, hosts = ends
+    lookup = fs.contrib.lookup
+    tables, puts = [], []
+    for task in (0, 1):
+        with on(task):
+            tables.append(lookup.MutableHashTable(fs.string, fs.int64, -1, name=f"t{task}"))
+            puts.append(tables[-1].insert(["a", "b"], [10 * task, 10 * task + 1]))
+    with on(1):
+        words = lookup.index_table_from_tensor(["a", "b"])
+    weight = fs.Variable(1.0)
+    found = [t.lookup(fs.constant(["b", "c"])) for t in tables]
+    ids, init = words.lookup(fs.constant("b")), fs.tables_initializer()
+    everything = [*found, ids]
+    saver = fs.train.Saver()
+    with fs.Session(cluster, config=fs.ConfigProto(mode=mode)) as sess:
+        sess.run([init, fs.global_variables_initializer(), *puts])
+        path = saver.save(sess, tmp_path / "model")
+        before = [np.asarray(x).tolist() for x in sess.run(everything)]
+        assert before == [[1, -1], [11, -1], 1]
+        restart(cluster, hosts, 1)
+        for fetch in (*everything[1:], puts[1], tables[1].size(), tables[1].export()):
+            with pytest.raises(FailedPreconditionError, match=r"table .*lost with.*tables_init"):
+                sess.run(fetch)
+        assert sess.run(found[0]).tolist() == [1, -1]
+        sess.run(init)
+        assert sess.run(ids) == 1
+        with pytest.raises(FailedPreconditionError, match='table "t1" was lost'):
+            sess.run(found[1])
+        saver.restore(sess, path)
+        assert [np.asarray(x).tolist() for x in sess.run(everything)] == before
+        assert sess.run(weight) == 1.0
+
+
 @pytest.mark.parametrize("how", ["restore", "init", "new session"])
 def test_what_begins_a_session_anew(ends, how, tmp_path):
     cluster, hosts = ends

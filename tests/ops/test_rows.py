@@ -384,6 +384,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.state.training_ops": "tests/train/test_rules.py",
     "flowscope.ops.state.queue_ops": "test_queues.py",
     "flowscope.ops.state.locks": "test_locks.py",
+    "flowscope.ops.tables.table_ops": "test_tables.py",
     "flowscope.ops.random.normal_and_uniform": "test_random.py",
     "flowscope.ops.nn.candidate_sampling": "test_candidate_sampling.py",
     "flowscope.ops.nn.learned_sampling": "test_candidate_sampling.py",

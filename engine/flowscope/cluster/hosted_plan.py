@@ -11,9 +11,6 @@ from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import Shipment, is_worldly_call, shared_groups
 from flowscope.cluster.state_book import StateKey, check_there, key_of
 from flowscope.cluster.transport.channel import KeyTable
-from flowscope.errors import InternalError
-from flowscope.ops.state.locks import MutexHandle
-from flowscope.ops.state.queue_ops import QueueHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.apart import Part, compile_apart, takes_turns
 from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
@@ -27,11 +24,10 @@ from flowscope.runtime.calls import as_it_is
 from flowscope.runtime.containers import Container
 from flowscope.runtime.device_variable import PlacedVariable, handing_out
 from flowscope.runtime.driver import Driver
-from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.part_trace import PartPlan, PartRecorder
 from flowscope.runtime.planner import queue_use
-from flowscope.runtime.queue_state import check_same
 from flowscope.runtime.random_generators import generator
+from flowscope.runtime.resource_kinds import kept_state
 from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
@@ -180,19 +176,12 @@ def state_of(container: Container, handle: Any, restarted: frozenset[str] = froz
         handle: The op that makes the handle.
         restarted: Names of variables that a cell has made anew.
     """
-    match handle:
-        case VarHandleOp():
-            if handle.shared_name in restarted:
-                dtype = handle.dtype.np_dtype
-                return container.restarted(handle.shared_name, handle.shape, dtype)
-            return container.variable(handle.shared_name, handle.shape)
-        case QueueHandle():
-            from flowscope.runtime.queue_kinds import queue_of  # loaded with the first queue
-
-            return container.other(queue_of(handle), check_same)
-        case MutexHandle():
-            return container.other(MutexState(handle.shared_name), lambda found, fresh: None)
-    raise InternalError(f"nothing is known of the state behind {handle!r}")
+    if not isinstance(handle, VarHandleOp):
+        return kept_state(container, handle)
+    if handle.shared_name in restarted:
+        dtype = handle.dtype.np_dtype
+        return container.restarted(handle.shared_name, handle.shape, dtype)
+    return container.variable(handle.shared_name, handle.shape)
 
 
 __all__ = ["HostedPlan", "placed_state", "state_of"]

@@ -20,7 +20,7 @@ from flowscope.errors import NotFoundError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.ops.host.py_functions import HostFunc, bind_function, called_function
-from flowscope.ops.state.queue_ops import FIFOQueueHandle
+from flowscope.ops.state.queue_ops import QueueHandle
 from flowscope.ops.state.update_groups import BeginUpdate
 from flowscope.plan import serialization
 from flowscope.plan.apart import takes_turns
@@ -216,7 +216,7 @@ class Takers:
 
 
 def _is_queue(node: Node) -> bool:
-    return isinstance(node.op, FIFOQueueHandle)
+    return isinstance(node.op, QueueHandle)
 
 
 def is_seen(node: Node) -> bool:

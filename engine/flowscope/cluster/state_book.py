@@ -1,4 +1,4 @@
-"""What a client's sessions have on tasks - variables, queues, locks - and what of it was lost.
+"""What a client's sessions have on tasks - variables, queues, tables - and what of it was lost.
 
 A container makes a queue when it is first asked for. So a worker that was started again, or that
 has dropped what a silent client had, would give a new and empty one, and say nothing. The client
@@ -7,30 +7,33 @@ question*. The next plan that uses some of it says so; the task refuses what is 
 makes anything. What is there - the task had only been cut off, or another session has made it anew
 in a named container - is in question no more.
 
-A variable that was lost has a value again once it is written. A queue or a lock is made anew for a
-session that has begun anew: a new one, or one that has restored a checkpoint or run the
-initializers of all its global variables.
+A variable that was lost has a value again once it is written, and a table is there again once it
+is initialised or restored. A queue or a lock is made anew for a session that has begun anew: a new
+one, or one that has restored a checkpoint or run the initializers of all its global variables.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from flowscope.cluster.status import Kind
 from flowscope.errors import FailedPreconditionError
-from flowscope.ops.state.locks import MutexHandle
-from flowscope.ops.state.queue_ops import QueueHandle
-from flowscope.ops.state.variable_ops import VarHandleOp, VarIsInitializedOp
+from flowscope.ops.state.variable_ops import VarIsInitializedOp
 from flowscope.plan.program import Node
 from flowscope.runtime.containers import Container
 
-Kind = Literal["variable", "queue", "lock"]
 #: The session of what lies in a named container and whose session was closed.
 _NOBODY = -1
 _VARIABLE_LOST = (
     "attempting to use uninitialized value: {what} was lost with {task}: {why}. Restore a "
     "checkpoint (Saver.restore), or run its initializer"
+)
+_TABLE_LOST = (
+    "{what} was lost with {task}, and all that it had: {why}. Restore a checkpoint "
+    "(Saver.restore), or run fs.tables_initializer(), or begin anew with "
+    "fs.global_variables_initializer() and fill it again"
 )
 _LOST = (
     "{what} was lost with {task}, and all that it had: {why}. It is made anew, and empty, for a "
@@ -44,7 +47,7 @@ class StateKey(NamedTuple):
 
     Attributes:
         container: The container's name; "" for the session's own.
-        kind: "variable", "queue" or "lock".
+        kind: The family of what it is, such as "queue".
         name: The name.
     """
 
@@ -171,20 +174,22 @@ class StateBook:
 
 def lost_text(key: StateKey, task: str, why: str) -> str:
     """Returns what an error says of something that was lost with a task."""
-    text = _VARIABLE_LOST if key.kind == "variable" else _LOST
-    return text.format(what=f"the {key}", task=task, why=why)
+    texts = {"variable": _VARIABLE_LOST, "table": _TABLE_LOST}
+    return texts.get(key.kind, _LOST).format(what=f"the {key}", task=task, why=why)
 
 
 def key_of(handle: Any) -> StateKey:
     """Returns what a container knows by the op that makes a handle."""
-    kinds: dict[type, Kind] = {VarHandleOp: "variable", MutexHandle: "lock"}
-    kind: Kind = "queue" if isinstance(handle, QueueHandle) else kinds[type(handle)]
-    return StateKey(handle.container, kind, handle.shared_name)
+    return StateKey(handle.container, handle.family, handle.shared_name)
 
 
 def keys_of(nodes: Iterable[Node]) -> list[StateKey]:
-    """Returns what nodes use, blocks included; who only asks for a variable's value counts not."""
-    used = [v.node for n in nodes if not isinstance(n.op, VarIsInitializedOp) for v in n.inputs]
+    """Returns what nodes use, blocks included.
+
+    What only asks whether a variable has a value does not count, nor what makes state anew.
+    """
+    using = [n for n in nodes if not (isinstance(n.op, VarIsInitializedOp) or n.op.makes_anew)]
+    used = [v.node for n in using for v in n.inputs]
     return list(dict.fromkeys(key_of(n.op) for n in used if n is not None and n.op.is_handle))
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import Literal, get_args
 
 from flowscope.graph.summary import counted
 
 #: "ok": it answers. "busy": it does not, and uses its processor: a kernel may hold the interpreter.
 #: "hung": it does not, and does nothing. "lost": its process has ended, or it has left the cluster.
 Health = Literal["ok", "busy", "hung", "lost"]
+#: What containers hold.
+Kind = Literal["variable", "queue", "lock", "table", "staging area"]
 
 _HEAD = (
     "task", "worker", "host", "pid", "devices", "memory", "held", "steps", "transport", "health"
@@ -39,7 +41,7 @@ class QueueFill:
 class LostState:
     """Something that sessions of this client had on a worker, and that was lost with it."""
 
-    kind: Literal["variable", "queue", "lock"]
+    kind: Kind
     name: str
 
 
@@ -188,7 +190,7 @@ def task_of(device: str) -> str:
 
 def lost_text(lost: Sequence[LostState]) -> str:
     """Returns what was lost as a sentence says it: "2 variables and 1 queue"."""
-    kinds = [k for k in ("variable", "queue", "lock") if any(one.kind == k for one in lost)]
+    kinds = dict.fromkeys([k for k in get_args(Kind) for one in lost if one.kind == k])
     found = [counted(sum(one.kind == k for one in lost), k) for k in kinds]
     return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
 

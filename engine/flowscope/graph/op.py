@@ -224,6 +224,8 @@ class Op(Immutable):
             ended, too, however it ended: nothing is held beyond it.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
             session finds what it stands for, see `flowscope.runtime.resource_lookup`.
+        family: Of a handle: what it stands for, "variable", "queue", "lock" or "table".
+        makes_anew: Of what writes: what it leaves does not depend on what was there before.
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.
         views: Inputs of which an output may share memory.
@@ -270,6 +272,8 @@ class Op(Immutable):
     calls: ClassVar[int] = 1
     ends_with_step: ClassVar[bool] = False
     is_handle: ClassVar[bool] = False
+    family: ClassVar[str] = ""
+    makes_anew: ClassVar[bool] = False
     reads_state: ClassVar[bool] = False
     writes_state: ClassVar[bool] = False
     accepts_empty: ClassVar[bool] = False

@@ -57,10 +57,16 @@ def _join(group: Node, names: dict[Node, str]) -> None:
     """Notes the group of what is written for a NoOp, unless some of that is in one already."""
     waited = [*group.control, *[c for part in _parts(group) for c in part.control]]
     writes = [n for n in waited if n.writes_state and not isinstance(n, LoopNode)]
-    leaves_of = {n: leaves(n) for n in writes}
+    leaves_of = {n: [leaf for leaf in leaves(n) if _may_be_grouped(leaf)] for n in writes}
+    writes = [n for n in writes if leaves_of[n]]
     is_free = not any(n.update_groups or not names.keys().isdisjoint(leaves_of[n]) for n in writes)
     if len(writes) > 1 and is_free:
         names.update((leaf, group.name) for n in writes for leaf in leaves_of[n])
+
+
+def _may_be_grouped(leaf: Node) -> bool:
+    """Whether a node is no write of something else than a variable, such as of a table."""
+    return not leaf.writes_state or any(v.spec.variable is not None for v in leaf.inputs)
 
 
 def several_writes(nodes: Sequence[Node]) -> list[list[Node]]:

@@ -18,7 +18,7 @@ class _Held(Protocol):
 
     @property
     def family(self) -> str:
-        """ "queue" or "lock": names are those of a family."""
+        """What it is, such as "queue": names are those of a family."""
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ class Container:
         return fresh
 
     def has(self, family: str, name: str) -> bool:
-        """Whether there is a queue or a lock of a name: `family` is "queue" or "lock"."""
+        """Whether there is something of a family, such as "queue", and a name."""
         return (family, name) in self._others
 
     def others(self) -> list[Any]:

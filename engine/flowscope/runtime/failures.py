@@ -25,8 +25,6 @@ from flowscope.plan.invocation import Invocation, InvocationError
 from flowscope.plan.origins import named
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
-from flowscope.runtime.mutex_state import MutexState
-from flowscope.runtime.queue_state import QueueState
 
 
 class FailureNote:
@@ -150,7 +148,7 @@ def _described(index: int, value: Any, node: Node, feeds: Sequence[str]) -> str:
     source = node.inputs[index]
     is_fed = source.node is None and not source.name and source.index < len(feeds)
     label = feeds[source.index] if is_fed else source.label
-    if isinstance(value, QueueState | MutexState):
+    if hasattr(value, "family"):
         return f"input {index}: {value}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f'input {index}: {value.dtype}{text(value.shape)}   from "{label}"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import CancelledError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
@@ -36,6 +36,10 @@ class MutexState:
     """
 
     family = "lock"
+    #: What has to be the same where two handles name one lock.
+    identity: ClassVar[tuple[str, ...]] = ()
+    #: How often it was written: it has nothing that a step could see.
+    writes: ClassVar[int] = 0
 
     __slots__ = ("_guard", "_holder", "_waiting", "name")
 

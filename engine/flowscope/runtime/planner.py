@@ -39,7 +39,6 @@ from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
 from flowscope.runtime.graph_growth import Growth
-from flowscope.runtime.mutex_state import MutexState
 from flowscope.runtime.plan_cache import Recent
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.queue_transactions import QueueUse
@@ -506,7 +505,7 @@ def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | N
     written = dict.fromkeys(states[h] for n in walked if n.writes_state for h in n.handles)
     return QueueUse(
         queues,
-        [s for s in written if not isinstance(s, MutexState)],
+        list(written),
         any(is_worldly(n) or isinstance(n.op, HostFunc) for n in walked),
     )
 

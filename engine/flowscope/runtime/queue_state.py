@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import (
     CancelledError,
-    InvalidArgumentError,
     OpError,
     OutOfRangeError,
     UnknownError,
@@ -437,22 +436,6 @@ def _note_taken(queue: QueueState, step: Step | None, elements: Sequence[Element
         step.queues.took(queue, elements)
 
 
-def check_same(found: QueueState, wanted: QueueState) -> None:
-    """Raises InvalidArgumentError if a queue of this name is there and is another one."""
-    for what in wanted.identity:
-        has, asked = getattr(found, what, None), getattr(wanted, what)
-        if has != asked:
-            raise InvalidArgumentError(
-                f'the container has a queue "{found.name}" with {what} {_shown(has)}, expected '
-                f"{_shown(asked)}: give one of them another name, or drop the container's with "
-                "fs.Session.reset"
-            )
-
-
-def _shown(value: Any) -> str:
-    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
-
-
 def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
@@ -467,4 +450,4 @@ def bounded(capacity: int) -> int:
     return capacity if capacity >= 0 else 2**62
 
 
-__all__ = ["Element", "Finish", "QueueState", "bounded", "check_same"]
+__all__ = ["Element", "Finish", "QueueState", "bounded"]

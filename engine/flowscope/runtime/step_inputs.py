@@ -5,9 +5,9 @@ before the step give every inner value again, bit-equal. A variable's value is k
 next writer leaves the buffer alone and writes to another one. Feeds are copied, as they lie in
 memory: the user may change them afterwards.
 
-Not every step follows from these alone. One that takes from a queue, waits for a lock, calls a
-Python function or reads the clock is not kept, nor one beside which another step wrote a variable
-that it uses: what is noted then is why. What is printed is printed again.
+Not every step follows from these alone. One that takes from a queue, waits for a lock, uses a
+table, calls a Python function or reads the clock is not kept, nor one beside which another step
+wrote a variable that it uses: what is noted then is why. What is printed is printed again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def refusal(plan: Plan) -> str:
         if isinstance(op, Timestamp):
             return f'"{node.name}" reads the clock'
         if op.is_blocking or (op.is_handle and not isinstance(op, VarHandleOp)):
-            return f'"{node.name}" ({op.type}) uses a queue or a lock, which other steps change'
+            what = "a queue, a lock or a table, which other steps change"
+            return f'"{node.name}" ({op.type}) uses {what}'
         if isinstance(op, VarHandleOp) and op.container:
             return f'"{node.name}" is kept in a container, where other sessions may write it'
         if is_worldly(node) and not isinstance(op, AssertTrue | Printing | PrintLine):

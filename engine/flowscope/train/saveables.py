@@ -1,4 +1,4 @@
-"""What savers save: variables by name, those in parts as one tensor of the full shape."""
+"""What savers save: variables by name, those in parts as one tensor of the full shape; tables."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from flowscope.ops.state.checkpoint_ops import Part
 from flowscope.ops.state.partitioned_variable import PartitionedVariable
 from flowscope.ops.state.variable_ops import AssignVariableOp
 from flowscope.ops.state.variables import Variable
+from flowscope.ops.tables.tables import MutableTable
 from flowscope.train.restore_report import Requirement
 
 
@@ -44,14 +45,14 @@ class Saveable:
         return self.parts[0].dtype
 
     @property
-    def requirement(self) -> Requirement:
+    def requirements(self) -> list[Requirement]:
         """What it needs from a checkpoint."""
-        return Requirement(self.name, self.dtype, self.shape)
+        return [Requirement(self.name, self.dtype, self.shape)]
 
-    def value(self) -> Tensor:
-        """Returns the whole value."""
+    def values(self) -> list[Tensor]:
+        """Returns the whole value, alone in a list."""
         reads = [v.value() for v in self.parts]
-        return reads[0] if len(reads) == 1 else concat(reads, self.axis)
+        return reads if len(reads) == 1 else [concat(reads, self.axis)]
 
     def requests(self, reshape: bool) -> list[tuple[str, DType, Dims, Part]]:
         """Returns (name, dtype, shape, part) of what each part needs from a checkpoint.
@@ -73,6 +74,37 @@ class Saveable:
         return assigned[0] if len(assigned) == 1 else group(*assigned)
 
 
+@frozen
+class SaveableTable:
+    """Two tensors of a checkpoint: the keys and the values of a table.
+
+    Attributes:
+        name: What their names in the checkpoint begin with.
+        parts: The table, alone.
+    """
+
+    name: str
+    parts: tuple[MutableTable]
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """What it needs from a checkpoint."""
+        names = f"{self.name}-keys", f"{self.name}-values"
+        return [Requirement(n, *spec) for n, spec in zip(names, self.parts[0].entry_specs)]
+
+    def values(self) -> list[Tensor]:
+        """Returns keys and values."""
+        return list(self.parts[0].export())
+
+    def requests(self, reshape: bool) -> list[tuple[str, DType, Dims, Part]]:
+        """Returns (name, dtype, shape, part) of what it needs from a checkpoint."""
+        return [(r.name, r.dtype, r.shape, None) for r in self.requirements]
+
+    def restored(self, values: Sequence[Tensor], reshape: bool) -> Operation:
+        """Returns the operation that sets the table to keys and values from a checkpoint."""
+        return self.parts[0].restored(*values)
+
+
 def _fitted(value: Tensor, variable: Variable) -> Tensor:
     dims = variable.shape._dims
     if dims is None or not is_known(dims):
@@ -86,7 +118,7 @@ def _place(variable: Variable) -> Part:
 
 
 def saveables(var_list: Any) -> list[Saveable]:
-    """The variables of a saver's `var_list`, a list or a dict by name, by name.
+    """The variables of a `var_list`, a list or a dict by name, by name; see `saved_things`.
 
     Raises:
         DTypeError: if something in it is no variable.
@@ -106,6 +138,34 @@ def saveables(var_list: Any) -> list[Saveable]:
             for v in _variables(value):
                 _add(found, v)
     return [_saveable(name, parts) for name, parts in sorted(found.items())]
+
+
+def saved_things(var_list: Any) -> list[Saveable | SaveableTable]:
+    """The variables and tables of a saver's `var_list`, a list or a dict by name, by name.
+
+    Raises:
+        DTypeError: if something in it is neither.
+        InvalidArgumentError: if two have one name, or a part of a variable lacks the others.
+    """
+    if isinstance(var_list, Mapping):
+        others: Any = {n: v for n, v in var_list.items() if not isinstance(v, MutableTable)}
+        tables = [(n, v) for n, v in var_list.items() if isinstance(v, MutableTable)]
+    elif isinstance(var_list, Iterable) and not isinstance(var_list, str | Variable):
+        listed = list(var_list)
+        others = [v for v in listed if not isinstance(v, MutableTable)]
+        found = [v for v in listed if isinstance(v, MutableTable)]
+        tables = [(v.resource_handle.op.name, v) for v in found]
+    else:
+        others, tables = var_list, []
+    made: list[Saveable | SaveableTable] = [
+        *saveables(others),
+        *[SaveableTable(name, (table,)) for name, table in tables],
+    ]
+    names = [r.name for s in made for r in s.requirements]
+    double = next((n for i, n in enumerate(names) if n in names[:i]), None)
+    if double is not None:
+        raise InvalidArgumentError(f'two things would be saved as "{double}"')
+    return sorted(made, key=lambda s: s.name)
 
 
 def _refuse_two_names(found: Mapping[str, list[Variable]]) -> None:
@@ -171,7 +231,7 @@ def _in_parts(name: str, parts: list[Variable]) -> Saveable:
     return Saveable(name, tuple([v for v, _ in placed]), axis, tuple(whole))
 
 
-def graph_of(found: Sequence[Saveable]) -> Any:
+def graph_of(found: Sequence[Saveable | SaveableTable]) -> Any:
     """Returns the graph of the variables; raises InvalidArgumentError if there are several."""
     graphs = {v.graph for s in found for v in s.parts}
     if len(graphs) > 1:
@@ -179,4 +239,4 @@ def graph_of(found: Sequence[Saveable]) -> Any:
     return next(iter(graphs), None)
 
 
-__all__ = ["Saveable", "graph_of", "saveables"]
+__all__ = ["Saveable", "SaveableTable", "graph_of", "saveables", "saved_things"]

@@ -34,7 +34,7 @@ from flowscope.train.global_step import global_step as value_of_step
 from flowscope.train.meta_graph import export_meta_graph
 from flowscope.train.restore_report import RestoreReport, compare
 from flowscope.train.retention import Retention
-from flowscope.train.saveables import saveables
+from flowscope.train.saveables import saved_things
 from flowscope.train.saver_ops import SaverDef, SaverOps, build
 
 
@@ -46,8 +46,9 @@ class Saver:
     it may hold some variables before an update and some after it.
 
     Args:
-        var_list: Variables to save, or a dict of them by their names in the checkpoint (which may
-            be other names than in the graph); all global variables and saveable objects by default.
+        var_list: Variables and mutable tables to save, or a dict of them by their names in the
+            checkpoint (which may be other names than in the graph); all global variables and
+            checkpointed tables by default.
         reshape: Whether a value of another shape but the same size is restored.
         sharded: Whether devices may write apart. The devices of a process write one file in any
             case, under the same prefix.
@@ -69,7 +70,7 @@ class Saver:
 
     Raises:
         InvalidArgumentError: if there are no variables, or two would have one name.
-        DTypeError: if something is no variable, or `saver_def` is no SaverDef.
+        DTypeError: if something is neither, or `saver_def` is no SaverDef.
         UnimplementedError: for a `builder` and old versions.
     """
 
@@ -126,7 +127,7 @@ class Saver:
         if self._saver_def is not None:
             self._ops = SaverOps.found(self._saver_def, get_default_graph().as_graph_element)
         else:
-            found = saveables(_all_saveable() if self._var_list is None else self._var_list)
+            found = saved_things(_all_saveable() if self._var_list is None else self._var_list)
             if not found and not self._allow_empty:
                 raise InvalidArgumentError("there are no variables to save")
             if found:
@@ -275,7 +276,8 @@ class Saver:
         self, sess: Any, ops: SaverOps, reader: CheckpointReader, report: RestoreReport
     ) -> None:
         fits = set(report.fits)
-        entries = [e for e in ops.entries if e.requirement.name in fits]
+        lacking = {e.restore_op for e in ops.entries if e.requirement.name not in fits}
+        entries = [e for e in ops.entries if e.restore_op not in lacking]
         feeds = {
             tensor: reader.read(e.requirement.name, *(part or (None, None)))
             for e in entries
@@ -483,8 +485,9 @@ def restore_report(save_path: Any, var_list: Any = None) -> RestoreReport:
         NotFoundError: if there is no such checkpoint.
         DataLossError: if the file is damaged.
     """
-    wanted = saveables(_all_saveable() if var_list is None else var_list)
-    return compare(load_checkpoint(save_path), [s.requirement for s in wanted], reshape=False)
+    wanted = saved_things(_all_saveable() if var_list is None else var_list)
+    needs = [r for s in wanted for r in s.requirements]
+    return compare(load_checkpoint(save_path), needs, reshape=False)
 
 
 __all__ = ["Saver", "restore_report", "saver_of"]

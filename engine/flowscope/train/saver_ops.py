@@ -16,7 +16,7 @@ from flowscope.graph.serialization.values import read_dims, read_dtype, read_siz
 from flowscope.ops.core.flow import group, placeholder_with_default
 from flowscope.ops.state.checkpoint_ops import Part, restore, save
 from flowscope.train.restore_report import Requirement
-from flowscope.train.saveables import Saveable, graph_of
+from flowscope.train.saveables import Saveable, SaveableTable, graph_of
 
 
 @mutable
@@ -229,7 +229,7 @@ class SaverOps:
 
 
 def build(
-    found: Sequence[Saveable],
+    found: Sequence[Saveable | SaveableTable],
     name: str | None,
     filename: str | None,
     reshape: bool,
@@ -248,7 +248,8 @@ def build(
     with graph.as_default(), graph.enter_block(graph.root), graph.name_scope(name or "save"):
         default = constant(filename or "model", name="filename")
         prefix = placeholder_with_default(default, [], name="Const")
-        saved = save(prefix, [s.name for s in found], [s.value() for s in found])
+        names = [r.name for s in found for r in s.requirements]
+        saved = save(prefix, names, [v for s in found for v in s.values()])
         entries: list[Entry] = []
         for chunk in [[s] for s in found] if one_by_one else [list(found)]:
             with graph.control_dependencies([e.restore_op for e in entries[-1:]]):
@@ -257,16 +258,20 @@ def build(
         return SaverOps(prefix, saved, done, tuple(entries))
 
 
-def _restored(prefix: Tensor, found: Sequence[Saveable], reshape: bool) -> list[Entry]:
+def _restored(
+    prefix: Tensor, found: Sequence[Saveable | SaveableTable], reshape: bool
+) -> list[Entry]:
     requests = [s.requests(reshape) for s in found]
     names, dtypes, shapes, parts = zip(*[r for rs in requests for r in rs], strict=True)
     values = iter(restore(prefix, names, dtypes, shapes, parts))
     entries = []
     for s, rs in zip(found, requests, strict=True):
         own = [next(values) for _ in rs]
-        entries.append(
-            Entry(s.requirement, s.restored(own, reshape), tuple(own), tuple(r[3] for r in rs))
-        )
+        done = s.restored(own, reshape)
+        for wanted in s.requirements:
+            mine = [i for i, r in enumerate(rs) if r[0] == wanted.name]
+            parts = tuple([rs[i][3] for i in mine])
+            entries.append(Entry(wanted, done, tuple([own[i] for i in mine]), parts))
     return entries
 
 

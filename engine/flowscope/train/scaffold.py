@@ -14,6 +14,7 @@ from flowscope.ops.state.variable_lists import (
     global_variables_initializer,
     local_variables_initializer,
     report_uninitialized_variables,
+    tables_initializer,
 )
 from flowscope.ops.state.variables import GraphKeys
 from flowscope.train.saver import Saver
@@ -38,7 +39,8 @@ class Scaffold:
             the variables that have no value.
         ready_for_local_init_op: Likewise: what `local_init_op` needs. By default the names of the
             global variables that have no value.
-        local_init_op: Initialises what no checkpoint has; by default all local variables.
+        local_init_op: Initialises what no checkpoint has; by default all local variables
+            and tables.
         summary_op: Gathers all summaries, if there are any.
         saver: Restores the variables; by default a `Saver` of all, if there are any.
         copy_from_scaffold: A scaffold whose pieces stand in for those that are not given.
@@ -128,8 +130,8 @@ class Scaffold:
 
     @staticmethod
     def default_local_init_op() -> Any:
-        """Returns an operation that initialises all local variables."""
-        return group(local_variables_initializer())
+        """Returns an operation that initialises all local variables and all tables."""
+        return group(local_variables_initializer(), tables_initializer())
 
 
 def _missing_global_variables() -> Any:

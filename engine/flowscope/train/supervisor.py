@@ -18,13 +18,11 @@ from flowscope.errors import AbortedError, GraphError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.event_messages import SessionLog, Summary
 from flowscope.graph.graph import Graph
-from flowscope.ops.core.flow import group
 from flowscope.ops.host.summaries import merge_all
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variable_lists import (
     global_variables,
     global_variables_initializer,
-    local_variables_initializer,
     report_uninitialized_variables,
 )
 from flowscope.runtime.config import ConfigProto, RunOptions
@@ -118,9 +116,7 @@ class Supervisor:
                 lambda: report_uninitialized_variables(global_variables()),
             )
             self.init_op = _piece(init_op, keys.INIT_OP, global_variables_initializer)
-            local = _piece(
-                local_init_op, keys.LOCAL_INIT_OP, lambda: group(local_variables_initializer())
-            )
+            local = _piece(local_init_op, keys.LOCAL_INIT_OP, Scaffold.default_local_init_op)
             self.saver = _piece(saver, keys.SAVERS, _saver_if_there_are_variables)
             self.summary_op = _piece(summary_op, keys.SUMMARY_OP, merge_all)
             found: Any = get_global_step() if _is_default(global_step) else global_step

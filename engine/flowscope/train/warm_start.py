@@ -56,7 +56,7 @@ def init_from_checkpoint(ckpt_dir_or_file: str, assignment_map: Any) -> None:
 
 def _start_from(reader: CheckpointReader, found: Sequence[Saveable]) -> None:
     """Gives variables initializers that read them from a checkpoint, if all fit."""
-    report = compare(reader, [s.requirement for s in found], reshape=False)
+    report = compare(reader, [r for s in found for r in s.requirements], reshape=False)
     if not report.is_complete:
         raise InvalidArgumentError(f"{report}\nno initializer was changed")
     for s in found:
@@ -206,7 +206,7 @@ def _start_from_words(reader: CheckpointReader, whole: Saveable, info: VocabInfo
     wanted = [None if d is None else int(d) for d in whole.shape or ()]
     old = reader.shape(name) if reader.has_tensor(name) else None
     if old is None or reader.dtype(name) is not whole.dtype:
-        report = compare(reader, [whole.requirement], reshape=False)
+        report = compare(reader, whole.requirements, reshape=False)
         raise InvalidArgumentError(f"{report}\nno initializer was changed")
     others = (*old[: info.axis], len(rows), *old[info.axis + 1 :])
     if len(old) <= info.axis or not compatible(tuple(wanted), others):

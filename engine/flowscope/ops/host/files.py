@@ -60,8 +60,7 @@ class ReadFile(_FileOp):
         return Spec(dtypes.string, ())
 
     def kernel(self, xp: ArrayModule, filename: Array) -> Any:
-        path = os.fsdecode(filename)
-        with _telling("read", path), open(path, "rb") as file:
+        with reading(filename) as file:
             return file.read()
 
 
@@ -116,6 +115,14 @@ def _telling(what: str, path: str) -> Iterator[None]:
         if error.errno == errno.ENOSPC:
             kind = ResourceExhaustedError
         raise kind(f"cannot {what} the file {path!r}: {error.strerror or error}") from error
+
+
+@contextmanager
+def reading(filename: Array) -> Iterator[Any]:
+    """A context with a file that is open for reading bytes; errors are TensorFlow's."""
+    path = os.fsdecode(filename)
+    with _telling("read", path), open(path, "rb") as file:
+        yield file
 
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:

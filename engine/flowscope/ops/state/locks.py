@@ -9,19 +9,19 @@ from flowscope import nest
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.default import get_default_graph
 from flowscope.graph.expected import expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.core.flow import identity
+from flowscope.ops.core.handles import add_handle
 
 __all__ = ["CriticalSection"]
 
 
 @frozen
-class MutexHandle(Op, is_stateful=True, is_handle=True):
+class MutexHandle(Op, is_stateful=True, is_handle=True, family="lock"):
     """The handle of a lock, which lives in a container."""
 
     container: str
@@ -112,11 +112,7 @@ class CriticalSection:
                 "critical_section_def and import_scope are not supported: make a CriticalSection "
                 "with the shared_name of the other"
             )
-        graph = get_default_graph()
-        full = graph.unique_name(name or "critical_section")
-        definition = MutexHandle(graph.extras.get("container", ""), shared_name or full)
-        with graph.enter_block(graph.root):
-            self.handle: Tensor = graph.add(definition, (), full + "/").outputs[0]
+        self.handle: Tensor = add_handle(MutexHandle, name or "critical_section", shared_name)
 
     @property
     def name(self) -> str:

@@ -25,7 +25,7 @@ Finish = Callable[[Any], None]
 Shapes = tuple[Dims, ...] | None
 
 
-class QueueHandle(Op, abstract=True, is_stateful=True, is_handle=True):
+class QueueHandle(Op, abstract=True, is_stateful=True, is_handle=True, family="queue"):
     """Base of the handles of queues, which live in a container."""
 
     capacity: int

@@ -22,6 +22,7 @@ from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known
 from flowscope.ops.core.build import apply, apply_many, apply_none
+from flowscope.ops.core.handles import add_handle
 from flowscope.ops.random.seeds import get_seed
 from flowscope.ops.state import queue_ops as ops
 
@@ -388,20 +389,16 @@ class _Facts(NamedTuple):
     name: str
 
     def handle(self, op: Any, **more: Any) -> Tensor:
-        """Adds the operation that makes the handle, outside of bodies."""
-        graph = get_default_graph()
-        # A name that ends in a slash is a whole one, as everywhere.
-        full = self.name[:-1] if self.name.endswith("/") else graph.unique_name(self.name)
-        definition = op(
+        """Adds the operation that makes the handle."""
+        return add_handle(
+            op,
+            self.name,
+            self.shared_name,
             capacity=self.capacity,
             dtypes=tuple(self.dtypes),
             shapes=self.shapes,
-            container=graph.extras.get("container", ""),
-            shared_name=self.shared_name or full,
             **more,
         )
-        with graph.enter_block(graph.root):
-            return graph.add(definition, (), full + "/").outputs[0]
 
 
 def _as_capacity(capacity: Any, what: str = "a capacity, a number of elements") -> int:

@@ -1,4 +1,4 @@
-"""Lists of a graph's variables, and what initialises or checks all of a list."""
+"""Lists of a graph's variables, and what initialises or checks all of a list; all its tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.array.arrays import rank
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.selection import boolean_mask
-from flowscope.ops.core.flow import group, identity
+from flowscope.ops.core.flow import group, identity, no_op
 from flowscope.ops.math.elementwise import logical_not
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variables import Variable
@@ -20,6 +20,7 @@ __all__ = [
     "assert_variables_initialized",
     "global_variables",
     "global_variables_initializer",
+    "initialize_all_tables",
     "initialize_all_variables",
     "initialize_local_variables",
     "initialize_variables",
@@ -28,6 +29,7 @@ __all__ = [
     "local_variables_initializer",
     "model_variables",
     "report_uninitialized_variables",
+    "tables_initializer",
     "trainable_variables",
     "variables_initializer",
 ]
@@ -115,3 +117,22 @@ all_variables = global_variables
 initialize_all_variables = global_variables_initializer
 initialize_local_variables = local_variables_initializer
 initialize_variables = variables_initializer
+
+
+def tables_initializer(name: str = "init_all_tables") -> Operation:
+    """Returns an operation that fills all static tables of the default graph.
+
+    Args:
+        name: Name of the operation.
+    """
+    found = get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS)
+    return group(*found, name=name) if found else no_op(name=name)
+
+
+def initialize_all_tables(name: str = "init_all_tables") -> Operation:
+    """Returns an operation that fills all static tables; the older name of `tables_initializer`.
+
+    Args:
+        name: Name of the operation.
+    """
+    return tables_initializer(name)

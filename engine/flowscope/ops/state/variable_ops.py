@@ -40,7 +40,7 @@ def like_variable(handle: Spec, value: Spec, what: str) -> Spec:
 
 
 @frozen
-class VarHandleOp(Op, is_stateful=True, is_handle=True):
+class VarHandleOp(Op, is_stateful=True, is_handle=True, family="variable"):
     """The handle of a variable, whose value lives in a container under `shared_name`."""
 
     dtype: DType

@@ -1,0 +1,12 @@
+"""Parts of TensorFlow 1's contrib that programs need: tables and staging areas, under its names.
+
+Written by `python -m flowscope.exports`: what is changed here is lost.
+"""
+
+from flowscope.ops.tables import (
+    contrib as lookup,
+)
+
+__all__ = [
+    "lookup",
+]

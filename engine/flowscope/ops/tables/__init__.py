@@ -1,0 +1,1 @@
+"""Lookup tables: words to numbers and back, fixed or changing."""

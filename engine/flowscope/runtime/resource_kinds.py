@@ -1,0 +1,58 @@
+"""The kinds of what containers hold besides variables: queues, locks, tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowscope.errors import InternalError, InvalidArgumentError
+from flowscope.runtime.containers import Container
+
+
+def kept_state(container: Container, handle: Any) -> Any:
+    """What a handle that is no variable's stands for in a container, made on first use.
+
+    Args:
+        container: The container.
+        handle: The op that makes the handle.
+
+    Raises:
+        InvalidArgumentError: if the container has one of this name that differs.
+    """
+    return container.other(new_state(handle), check_same)
+
+
+def new_state(handle: Any) -> Any:
+    """New state of the kind that a handle is of; each kind is loaded with its first one."""
+    match handle.family:
+        case "queue":
+            from flowscope.runtime.queue_kinds import queue_of
+
+            return queue_of(handle)
+        case "lock":
+            from flowscope.runtime.mutex_state import MutexState
+
+            return MutexState(handle.shared_name)
+        case "table":
+            from flowscope.runtime.table_state import table_of
+
+            return table_of(handle)
+    raise InternalError(f"nothing is known of the state behind {handle!r}")
+
+
+def check_same(found: Any, wanted: Any) -> None:
+    """Raises InvalidArgumentError if what has this name is there and is another one."""
+    for what in wanted.identity:
+        has, asked = getattr(found, what, None), getattr(wanted, what)
+        if has != asked:
+            raise InvalidArgumentError(
+                f'the container has a {found.family} "{found.name}" with {what} {_shown(has)}, '
+                f"expected {_shown(asked)}: give one of them another name, or drop the "
+                "container's with fs.Session.reset"
+            )
+
+
+def _shown(value: Any) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
+
+
+__all__ = ["check_same", "kept_state", "new_state"]
