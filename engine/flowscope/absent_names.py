@@ -21,9 +21,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("messages", "use Python's logging", "logging get_logger"),
     ("files", "use open(), os and pathlib",
      "gfile io.gfile resource_loader"),
-    ("files of records", "read them in Python, and feed arrays or fill an fs.FIFOQueue",
-     "python_io io.TFRecordCompressionType io.TFRecordOptions io.TFRecordWriter "
-     "io.tf_record_iterator"),
     ("records as protocol buffers", "parse them in Python, and feed arrays",
      "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example "
      "parse_single_example parse_single_sequence_example parse_tensor decode_json_example "

@@ -21,8 +21,8 @@ from flowscope.graph import providers
 #: Parts of the package: `fs.nn`.
 PARTS = """
     bitwise cluster contrib debugging dtypes errors experimental graph_util initializers io layers
-    linalg lookup losses manip math metrics nest nn quantization queue random raw_ops sets signal
-    sparse spectral strings summary test tracing train
+    linalg lookup losses manip math metrics nest nn python_io quantization queue random raw_ops
+    sets signal sparse spectral strings summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.
@@ -264,6 +264,9 @@ LAZY_PARTS = {
         "flowscope.rnn.dynamic": "*",
         "flowscope.rnn.raw": "*",
         "flowscope.rnn.static": "*",
+    },
+    "python_io": {
+        "flowscope.ops.input.python_io": "*",
     },
     "quantization": {
         "flowscope.ops.quantized.fake_quant": "*",

@@ -12,6 +12,12 @@ from flowscope.ops.host.files import (
     read_file as read_file,
     write_file as write_file,
 )
+from flowscope.ops.input.python_io import (
+    TFRecordCompressionType as TFRecordCompressionType,
+    TFRecordOptions as TFRecordOptions,
+    TFRecordWriter as TFRecordWriter,
+    tf_record_iterator as tf_record_iterator,
+)
 from flowscope.ops.state.queues import (
     PaddingFIFOQueue as PaddingFIFOQueue,
     PriorityQueue as PriorityQueue,

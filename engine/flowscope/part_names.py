@@ -196,6 +196,11 @@ PART_NAMES = {
             "static_bidirectional_rnn static_rnn static_state_saving_rnn"
         ),
     },
+    "python_io": {
+        "flowscope.ops.input.python_io": (
+            "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator"
+        ),
+    },
     "quantization": {
         "flowscope.ops.quantized.fake_quant": (
             "fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient "

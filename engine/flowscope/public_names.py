@@ -6,8 +6,8 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 #: Parts of the package: `fs.nn`.
 PARTS = (
     "bitwise cluster contrib debugging dtypes errors experimental graph_util initializers io "
-    "layers linalg lookup losses manip math metrics nest nn quantization queue random raw_ops "
-    "sets signal sparse spectral strings summary test tracing train"
+    "layers linalg lookup losses manip math metrics nest nn python_io quantization queue "
+    "random raw_ops sets signal sparse spectral strings summary test tracing train"
 )
 #: What modules show.
 NAMES = {

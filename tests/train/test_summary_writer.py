@@ -18,7 +18,7 @@ from flowscope.errors import (
     InvalidArgumentError,
     UnimplementedError,
 )
-from flowscope.train.event_file import masked_crc32c
+from flowscope.ops.input.records import masked_crc32c
 
 
 @pytest.fixture(autouse=True)

@@ -45,6 +45,9 @@ _OTHER_RULES = {
 #: By function or class, as users call it, and by argument or field.
 REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "Variable": {"import_scope": Refused("it belongs to variable_def")},
+    "python_io.TFRecordOptions": {
+        "input_buffer_size": Refused("leave it: records are handed to zlib one by one"),
+    },
     "ConfigProto": {
         "use_per_session_threads": Refused(_BOUNDED),
         "session_inter_op_thread_pool": Refused(_BOUNDED),

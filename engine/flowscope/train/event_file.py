@@ -1,55 +1,17 @@
-"""Files of events, which TensorBoard reads: records of serialized `Event`s with checksums.
-
-A record is its length, the masked CRC-32C of the length, the event, and the event's masked CRC-32C.
-
-Source: TensorFlow's format of records (its documentation of TFRecord), RFC 3720 for CRC-32C.
-"""
+"""Files of events, which TensorBoard reads: records of serialized `Event`s."""
 
 from __future__ import annotations
 
 import os
 import platform
-import struct
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flowscope.errors import DataLossError
 from flowscope.graph.event_messages import Event
-
-_POLYNOMIAL = 0x82F63B78
-_MASK = 0xA282EAD8
-
-
-def _checksums() -> tuple[int, ...]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
-        table.append(value)
-    return tuple(table)
-
-
-#: The CRC-32C of each byte.
-_TABLE = _checksums()
-
-
-def masked_crc32c(data: bytes) -> int:
-    """Returns the CRC-32C of bytes, turned and shifted as records have it."""
-    crc, table = 0xFFFFFFFF, _TABLE
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF
-
-
-def record(data: bytes) -> bytes:
-    """Returns bytes as a record."""
-    length = struct.pack("<Q", len(data))
-    checks = [struct.pack("<I", masked_crc32c(part)) for part in (length, data)]
-    return length + checks[0] + data + checks[1]
+from flowscope.ops.input.records import RecordReader, record
 
 
 def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
@@ -61,19 +23,12 @@ def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
     Raises:
         DataLossError: if a record is damaged.
     """
-    with open(path, "rb") as file:
-        while len(head := file.read(12)) == 12:
-            (length,) = struct.unpack("<Q", _checked(head[:8], head[8:], path))
-            body = file.read(length + 4)
-            if len(body) < length + 4:
-                return
-            yield Event.FromString(_checked(body[:-4], body[-4:], path))
-
-
-def _checked(data: bytes, crc: bytes, path: Any) -> bytes:
-    if struct.pack("<I", masked_crc32c(data)) != crc:
-        raise DataLossError(f"a record of {os.fspath(path)} is damaged: its checksum differs")
-    return data
+    reader = RecordReader(path)
+    try:
+        while (found := reader.read(is_growing=True)) is not None:
+            yield Event.FromString(found[0])
+    finally:
+        reader.close()
 
 
 class EventFile:
@@ -141,4 +96,4 @@ def _new_file(folder: Path, suffix: str) -> Any:
             number += 1
 
 
-__all__ = ["EventFile", "masked_crc32c", "record", "summary_iterator"]
+__all__ = ["EventFile", "summary_iterator"]

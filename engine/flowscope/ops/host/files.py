@@ -79,7 +79,7 @@ class WriteFile(_FileOp):
 
     def kernel(self, xp: ArrayModule, filename: Array, contents: Array) -> None:
         path = os.fsdecode(filename)
-        with _telling("write", path):
+        with file_errors("write", path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(path, "wb") as file:
                 file.write(contents)
@@ -106,7 +106,7 @@ class MatchingFiles(_FileOp):
 
 
 @contextmanager
-def _telling(what: str, path: str) -> Iterator[None]:
+def file_errors(what: str, path: str) -> Iterator[None]:
     """A context that tells of a file that could not be used, by TensorFlow's errors."""
     try:
         yield
@@ -121,7 +121,7 @@ def _telling(what: str, path: str) -> Iterator[None]:
 def reading(filename: Array) -> Iterator[Any]:
     """A context with a file that is open for reading bytes; errors are TensorFlow's."""
     path = os.fsdecode(filename)
-    with _telling("read", path), open(path, "rb") as file:
+    with file_errors("read", path), open(path, "rb") as file:
         yield file
 
 

@@ -1,0 +1,1 @@
+"""Input: files of records, what reads them, examples, images."""
