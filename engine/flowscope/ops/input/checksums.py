@@ -162,7 +162,7 @@ def _shares() -> tuple[Any, Any]:
 
 
 def _checksum_by_rows(data: bytes, at: int, end: int, table: Any) -> int:
-    """Returns what `checksum` does."""
+    """Computes `checksum` with NumPy."""
     crc, count = _ALL, (end - at) // _ROW
     if count:
         shares, shift = _shares()
