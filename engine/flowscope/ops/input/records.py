@@ -66,10 +66,6 @@ def read_records(
         reader.close()
 
 
-class _EndsEarly(DataLossError):
-    """A file ends within a record."""
-
-
 class RecordReader:
     """Reads the records of a file, which may grow meanwhile.
 
@@ -108,14 +104,8 @@ class RecordReader:
             DataLossError: if it is damaged, or the file ends within it.
         """
         found = self._found
-        if not found:
-            try:
-                if not self._fill():
-                    return None
-            except _EndsEarly:
-                if is_growing:
-                    return None
-                raise
+        if not found and not self._fill(is_growing):
+            return None
         data, at = found.popleft()
         return data, self._start + at
 
@@ -132,7 +122,7 @@ class RecordReader:
         """Closes the file."""
         self._stream.close()
 
-    def _fill(self) -> bool:
+    def _fill(self, is_growing: bool = False) -> bool:
         """Finds records; returns False at the end of the file."""
         wanted = PIECE
         while True:
@@ -147,18 +137,18 @@ class RecordReader:
                 if found.why == DAMAGED:
                     raise self._lost("it is damaged: its checksum differs")
                 wanted = self._missing(found.length)
-            if not self._more(wanted):
-                if len(self._data) == self._at:
+            if not wanted or not self._more(wanted):
+                if is_growing or len(self._data) == self._at:
                     return False
-                raise self._ends_early()
+                raise self._lost("the file ends within it")
 
     def _missing(self, length: int) -> int:
-        """Returns how many bytes to read on; raises where there cannot be as many."""
+        """Returns how many bytes to read on; 0 where there are fewer."""
         have = len(self._data) - self._at
         missing = _HEAD + length + _TAIL - have if have >= _HEAD else 0
         left = self._stream.left()
         if left is not None and missing > left:
-            raise self._ends_early()
+            return 0
         if left is None and length > MOST_BYTES:
             raise self._lost(f"expected at most {MOST_BYTES} bytes, its length says {length}")
         return max(missing, PIECE)
@@ -179,9 +169,6 @@ class RecordReader:
         finally:
             self._data = b"".join(pieces)
         return count > 0
-
-    def _ends_early(self) -> DataLossError:
-        return _EndsEarly(f"{self._place}: the file ends within it")
 
     def _lost(self, what: str) -> DataLossError:
         return DataLossError(f"{self._place}: {what}")
