@@ -222,12 +222,14 @@ def elements_of_a_queue(run: Any, m: Any) -> None:
     """Every element comes out once, in the order of its producer, and nobody waits in vain."""
     queue = m.QueueState("q", 2, (None,), None)
     puts, takes = _Answers(), _Answers()
+    sizes = [0]
 
     def produce(name: str) -> None:
         for i in range(2):
             element = ((name, i),)
             if not queue.put([element]):
                 queue.enqueue([element], puts.finish())
+            sizes.append(queue.size)
 
     def consume() -> None:
         for _ in range(2):
@@ -242,6 +244,7 @@ def elements_of_a_queue(run: Any, m: Any) -> None:
     found = [value for taken in takes.values for (value,) in taken]
     assert sorted(found) == [("a", 0), ("a", 1), ("b", 0), ("b", 1)], found
     assert queue.size == 0 and queue.waiting == (0, 0)
+    assert max(sizes) <= queue.capacity, sizes
 
 
 wrong(

@@ -38,9 +38,31 @@ def test_a_seed_says_the_order_in_all_modes_and_however_elements_are_asked_for()
     assert sorted(order) == list(range(100)) != order
     for mode in MODES:
         assert shuffled(mode=mode) == order
-    assert shuffled(by=10) == shuffled(least=50) == order
+    assert shuffled(by=10) == order
     assert shuffled(seed=4) != order
     assert shuffled(seed=None) != shuffled(seed=None)
+
+
+def test_with_a_seed_it_does_not_matter_how_full_a_queue_is_that_keeps_some() -> None:
+    order = shuffled(least=20)
+    assert sorted(order) == list(range(100)) != order
+    assert shuffled(least=20, by=10) == order
+    chance = np.random.default_rng(1)
+    with fs.Graph().as_default(), fs.Session() as sess:
+        x = fs.placeholder(fs.int64, [None])
+        queue = fs.RandomShuffleQueue(100, 20, [fs.int64], [[]], seed=3)
+        put, take, found, begin = queue.enqueue_many([x]), queue.dequeue(), [], 0
+        while begin < 100:
+            count = min(100 - begin, int(chance.integers(1, 30)))
+            sess.run(put, {x: np.arange(begin, begin + count)})
+            begin += count
+            room = begin - len(found) - 20
+            found += [int(sess.run(take)) for _ in range(chance.integers(0, max(room, 0) + 1))]
+        sess.run(queue.close())
+        found += [int(sess.run(take)) for _ in range(100 - len(found))]
+    assert found == order
+    far = [abs(place - value) for place, value in enumerate(order)]
+    assert max(far) > 20, "an element may stay in for long"
 
 
 def test_the_seed_of_the_graph_counts() -> None:

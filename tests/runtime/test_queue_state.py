@@ -73,15 +73,17 @@ def test_who_tries_does_not_overtake_who_waits(two: Answers) -> None:
     assert queue.put([("a",)]) and not queue.put([("b",), ("c",)])
     two.put("two more", "d", "e")
     assert queue.size == 2
-    assert queue.take(1) is None, "somebody waits for the space that this would make"
-    two.take("first")
-    assert two.news() == [("first", ["a"]), ("two more", ())]
+    assert not queue.put([("x",)]), "somebody waits for the space before it"
+    assert queue.take(1) == [("a",)]
+    assert two.news() == [("two more", ())], "whoever waits gets the space that this makes"
     assert queue.take(3) is None
     assert queue.take(2) == [("d",), ("e",)]
     two.take("waits")
-    assert not queue.put([("f",)]), "somebody waits for it"
-    two.put("f", "f")
-    assert sorted(two.news()) == [("f", ()), ("waits", ["f"])]
+    assert queue.take(1) is None
+    assert queue.put([("f",)]) and two.news() == [("waits", ["f"])]
+    two.take("two", 2)
+    assert queue.put([("g",)]) and queue.take(1) is None, "somebody waits for it"
+    assert queue.put([("h",)]) and two.news() == [("two", ["g", "h"])] and not queue.size
     queue.close()
     assert not queue.put([("g",)])
 

@@ -149,3 +149,25 @@ def test_bad_arguments_are_refused(graph) -> None:
         train.start_queue_runners()
     with pytest.raises(InvalidArgumentError, match="expected an fs.Session"):
         train.start_queue_runners(object())
+
+
+def test_a_runner_says_why_its_rounds_are_steps_of_their_own(graph) -> None:
+    queue = runner(10**6)
+    (qr,) = graph.get_collection("queue_runners")
+    taken = queue.dequeue()
+    with fs.Session() as sess:
+        sess.run(fs.global_variables_initializer())
+        coord = train.Coordinator()
+        threads = qr.create_threads(sess, coord, start=True)
+        sess.run(taken)
+        assert repr(qr) == "<fs.train.QueueRunner 'fifo_queue': 1 thread>"
+        with fs.profile(sess):
+            while not qr.workers[0].why_single:
+                sess.run(taken)
+            assert repr(qr).endswith("each round is a step of its own: steps are traced>")
+        coord.request_stop()
+        coord.join(threads)
+    (worker,) = qr.workers
+    assert worker.outcome in ("it was stopped", "its input is at its end") or (
+        "CancelledError" in worker.outcome
+    )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import heapq
 import os
+import sys
+from collections import deque
 from collections.abc import Iterable, Sequence, Set
 from typing import ClassVar
 
@@ -35,8 +37,10 @@ class PaddingFIFOQueueState(QueueState):
 class RandomShuffleQueueState(QueueState):
     """A queue whose elements come out in random order.
 
-    The number of a draw says which random number decides it, so a seed says the whole order,
-    however elements are asked for. What is given back counts as put in anew.
+    The number of a draw says which random number decides it. With a seed and `min_after_dequeue` it
+    chooses from the `min_after_dequeue` + 1 elements that have been in longest, which are there
+    whenever it may draw: the order follows from seed and elements alone, not from how far those who
+    put in are ahead. Else it chooses from all. What is given back counts as put in anew.
 
     Attributes:
         min_after_dequeue: Until it is closed, so many elements stay in, to be mixed with.
@@ -55,21 +59,26 @@ class RandomShuffleQueueState(QueueState):
         self._key = handle.seed or _entropy()
         self._draws = 0
         self._block: list[float] = []
-        self._elements: list[Element] = []
+        is_fixed = self.seed is not None and self.min_after_dequeue > 0
+        self._elements = _Pool(self.min_after_dequeue + 1 if is_fixed else sys.maxsize)
+
+    def _contents(self) -> Iterable[Element]:
+        return [*self._elements.pool, *self._elements.later]
 
     def _ready(self) -> int:
         kept = 0 if self._is_closed and not self._enqueues else self.min_after_dequeue
         return max(0, len(self._elements) - kept)
 
     def _pull(self, count: int) -> list[Element]:
-        elements, out = self._elements, []
+        out = []
         for _ in range(count):
-            chosen = int(self._uniform() * len(elements))
+            pool = self._elements.filled()
+            chosen = int(self._uniform() * len(pool))
             # The last one takes the place of the chosen one: an element comes out in constant time.
-            out.append(elements[chosen])
-            last = elements.pop()
-            if chosen < len(elements):
-                elements[chosen] = last
+            out.append(pool[chosen])
+            last = pool.pop()
+            if chosen < len(pool):
+                pool[chosen] = last
         return out
 
     def _uniform(self) -> float:
@@ -85,7 +94,50 @@ class RandomShuffleQueueState(QueueState):
         self._elements.extend(elements)
 
     def _remove(self, identities: Set[int]) -> None:
-        self._elements = [e for e in self._elements if id(e) not in identities]
+        self._elements.remove(identities)
+
+
+class _Pool:
+    """Elements of which some can be chosen now: those that came first.
+
+    Args:
+        most: So many can be chosen from.
+
+    Attributes:
+        pool: Those that can be chosen.
+        later: The others, in the order in which they came.
+    """
+
+    __slots__ = ("_most", "later", "pool")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.pool: list[Element] = []
+        self.later: deque[Element] = deque()
+
+    def __len__(self) -> int:
+        return len(self.pool) + len(self.later)
+
+    def extend(self, elements: Iterable[Element]) -> None:
+        """Adds elements behind the others."""
+        self.later.extend(elements)
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self.pool.clear()
+        self.later.clear()
+
+    def remove(self, identities: Set[int]) -> None:
+        """Takes the elements with these `id`s out."""
+        self.pool = [e for e in self.pool if id(e) not in identities]
+        self.later = deque([e for e in self.later if id(e) not in identities])
+
+    def filled(self) -> list[Element]:
+        """Returns what can be chosen now, filled up with those that came next."""
+        pool, later = self.pool, self.later
+        while later and len(pool) < self._most:
+            pool.append(later.popleft())
+        return pool
 
 
 class PriorityQueueState(QueueState):

@@ -173,29 +173,35 @@ class QueueState:
     # -- what is done to it ---------------------------------------------------------------------
 
     def put(self, elements: Sequence[Element]) -> bool:
-        """Puts elements in if nobody waits and there is space; returns whether it did."""
+        """Puts elements in if there is space, and nobody waits for it; returns whether it did."""
         with self._lock:
             if not self.has_room(len(elements)):
                 return False
             self._add(elements)
             _note_put(self, current_step(), elements)
+            done = self._pump() if self._dequeues else None
+        if done:
+            _call(done)
         if self._failures:
             self._failures.pop(get_ident(), None)
         return True
 
     def has_room(self, count: int) -> bool:
-        """Whether nobody waits and there is space; without the lock it may be so no more."""
-        if self._enqueues or self._dequeues or self._is_closed:
+        """Whether there is space that nobody waits for; without the lock it may be so no more."""
+        if self._enqueues or self._is_closed:
             return False
         return len(self._elements) + count <= self.capacity
 
     def take(self, count: int) -> list[Element] | None:
-        """Takes elements out if nobody waits and there are as many; returns None if not."""
+        """Takes elements out if there are as many, and nobody waits for them; else returns None."""
         with self._lock:
-            if self._enqueues or self._dequeues or self._ready() < count:
+            if self._dequeues or self._ready() < count:
                 return None
             taken = self._pull(count)
             _note_taken(self, current_step(), taken)
+            done = self._pump() if self._enqueues else None
+        if done:
+            _call(done)
         return taken
 
     def enqueue(self, elements: Sequence[Element], finish: Finish) -> Callable[[], None]:

@@ -3,8 +3,9 @@
 A step that is stopped, interrupted or out of time gives back what it has taken - to the front, in
 the old order - and takes back what it has put in, as if it had not run. It does not where somebody
 has seen an element: where it has written a variable since, where it may have acted on the world
-outside, or where another step has taken what it put in. So does one whose worker was lost. A step
-that fails gives nothing back: it would fail again.
+outside, or where another step has taken what it put in. So does one whose worker was lost, and one
+that waited to put something into a queue that was closed. A step that fails otherwise gives nothing
+back: it would fail again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from flowscope.errors import (
     DeadlineExceededError,
     UnavailableError,
 )
+from flowscope.plan.invocation import InvocationError
 from flowscope.runtime.device_variable import PlacedVariable
 from flowscope.runtime.queue_state import Element, QueueState
 from flowscope.runtime.resources import VariableState
@@ -68,6 +70,12 @@ class QueueTransaction:
         self._taken: dict[QueueState, list[Sequence[Element]]] = {}
         self._put: dict[QueueState, list[Sequence[Element]]] = {}
 
+    def begin(self) -> None:
+        """Begins anew: what was moved so far stays where it is."""
+        self._writes = self._use.writes()
+        self._taken.clear()
+        self._put.clear()
+
     def put(self, queue: QueueState, elements: Sequence[Element]) -> None:
         """Notes what the step has put in; the queue's lock is held."""
         _note(self._put, queue, elements)
@@ -105,7 +113,12 @@ class QueueTransaction:
 
 
 def goes_back(error: BaseException) -> bool:
-    """Whether a step that has ended with an error gives back what it took."""
+    """Whether a step that has ended with an error gives back what it took.
+
+    It does where a queue was closed while it waited to put something in, too.
+    """
+    if isinstance(error, InvocationError):
+        error = error.kernel_error
     return not isinstance(error, Exception) or isinstance(error, _FROM_OUTSIDE)
 
 

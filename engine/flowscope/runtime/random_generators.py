@@ -55,9 +55,7 @@ def philox(
     return found
 
 
-def generator(
-    run: tuple[int | None, int, int], op_seed: int, path: int = 0, *iterations: int
-) -> Any:
+def generator(run: tuple[Any, ...], op_seed: int, path: int = 0, *iterations: int) -> Any:
     """Returns the generator of one invocation of a random op.
 
     Where the graph has no seed, an op with a seed of its own draws the same numbers in every
@@ -66,15 +64,17 @@ def generator(
     Its key is (graph seed, op seed), its counter that of this run: see `philox`.
 
     Args:
-        run: (graph seed or None, the session's entropy, number of the run in its session).
+        run: (graph seed or None, the session's entropy, number of the run in its session). In a
+            round, see `flowscope.runtime.rounds`, (seed, entropy, number of the round, number of
+            the run): what it draws does not depend on how many runs of others came before.
         op_seed: The op's own seed, or one that follows from its name: see `NAME_SEEDS`.
         path: Tells the calls of a function and the blocks apart that the op stands in; 0 outside.
         iterations: Numbers of the iterations of the loops around it, from the outermost.
     """
-    graph_seed, entropy, number = run
+    graph_seed, entropy, number = run[:3]
     mask = (1 << 64) - 1
     for count in iterations:
         path = (path * _MIX + count + 1) & mask
     if graph_seed is None:
         graph_seed = DEFAULT_GRAPH_SEED if op_seed < NAME_SEEDS else entropy
-    return philox((graph_seed, op_seed), (0, 0, path, number))
+    return philox((graph_seed, op_seed), (0, len(run) - 3, path, number))

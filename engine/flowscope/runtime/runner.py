@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections.abc import Callable, Iterator
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowscope.errors import CancelledError, GraphError, OpError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.graph.graph import Graph
+from flowscope.graph.operation import Operation
 from flowscope.plan.plan import Plan
 from flowscope.runtime import interrupt
 from flowscope.runtime.blas import one_thread
@@ -22,6 +24,9 @@ from flowscope.runtime.failures import FailureNote, located_failure
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.step import Step
+
+if TYPE_CHECKING:
+    from flowscope.runtime.rounds import Rounds
 
 
 class Runner:
@@ -51,6 +56,8 @@ class Runner:
         self._latest: Call | None = None
         self._closed = False
         self._runs = itertools.count()
+        #: How often operations have run in rounds.
+        self.rounds_done: dict[Operation, Iterator[int]] = {}
         #: Stands in for the graph's seed while none is set: two sessions draw different numbers.
         self._entropy = int.from_bytes(os.urandom(8))
 
@@ -60,8 +67,12 @@ class Runner:
         feeds: tuple[Any, ...],
         number: int | None = None,
         deadline: tuple[int, int] | None = None,
+        rounds: Rounds | None = None,
     ) -> tuple[Any, ...]:
-        """Runs one step: the hot path. Nothing here that could be done once."""
+        """Runs one step: the hot path. Nothing here that could be done once.
+
+        With `rounds` it may be run again and again, and each time counts as a step.
+        """
         __tracebackhide__ = True
         gate = self.gate
         me = get_ident()
@@ -91,9 +102,11 @@ class Runner:
                 number = next(self._runs)
             step.number = number
             with np.errstate(all="ignore"):
-                values = function(
-                    gate, (self.graph.seed, self._entropy, number), feeds, call.resources
-                )
+                run: tuple[Any, ...] = (self.graph.seed, self._entropy, number)
+                if rounds is None:
+                    values = function(gate, run, feeds, call.resources)
+                else:
+                    values = self._rounds(step, function, run, rounds)
             if gate.raised and not step.is_settled:
                 gate.hold(-2)
             self.steps += 1
@@ -127,6 +140,22 @@ class Runner:
                 gate.left(step)
             if on_main:
                 interrupt.leave()
+        return values
+
+    def _rounds(
+        self, step: Step, function: Callable[..., Any], run: tuple[Any, ...], rounds: Rounds
+    ) -> tuple[Any, ...]:
+        """Runs a step's function once and as often as another round is wanted; see `Rounds`."""
+        call, gate = step.call, self.gate
+        seed, entropy, number = run
+        place, goes_on, resources = rounds.place, rounds.goes_on, call.resources
+        values: tuple[Any, ...] = function(gate, (seed, entropy, place(), number), (), resources)
+        while not gate.raised and goes_on():
+            self.steps += 1
+            number = step.number = next(self._runs)
+            if step.queues is not None:
+                step.queues.begin()
+            values = call.function(gate, (seed, entropy, place(), number), (), resources)
         return values
 
     def _note_end(self, error: OpError) -> None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from flowscope.debug import Debugger, Explanation, Variables
     from flowscope.runtime.placement import Move, Placement
     from flowscope.runtime.remote import Remote, Target
+    from flowscope.runtime.rounds import Rounds
     from flowscope.tracing import Recording
 
 #: What makes a session's debugger; a higher floor fills it.
@@ -93,8 +94,7 @@ class Session(Controls):
         keep_freed_memory()
         self.config = config or ConfigProto()
         pool = self.engine.pool
-        is_sequential = not self.config.overlaps
-        make_tasks = None if is_sequential else pool.tasks
+        make_tasks = pool.tasks if self.config.overlaps else None
         self.devices: tuple[Device, ...] = local_devices(self.config, pool.parallel_for, make_tasks)
         #: The cluster that it runs on; None for this process.
         self.cluster = checks.cluster_of(target, self.engine, self.config) if target else None
@@ -212,6 +212,7 @@ class Session(Controls):
         start: int,
         was_cached: bool,
         deadline: tuple[int, int] | None,
+        rounds: Rounds | None = None,
     ) -> Any:
         __tracebackhide__ = True
         tracers = [t for t in self.tracers if t.wants(call.plan)]
@@ -226,7 +227,7 @@ class Session(Controls):
             if trace is not None:
                 trace.fed = step_start
                 traced = call.traced(trace)
-            values = self._step(traced, feeds, deadline=deadline)
+            values = self._step(traced, feeds, deadline=deadline, rounds=rounds)
             step_ns = time.perf_counter_ns() - step_start
             result = values[0] if call.single else call.rebuild(values)
             tell_fetched(self.tracers, trace, call.plan, self.steps, values)
@@ -300,9 +301,7 @@ class Session(Controls):
         containers: Iterable[str] | None = None,
         config: Any = None,
     ) -> None:
-        """Drops the values in the named containers (all named ones by default).
-
-        With a target, those of a cluster's workers.
+        """Drops the values in the named containers (all by default); with a target, its workers'.
 
         Sessions stay open, unlike in TensorFlow: they find these variables without a value.
         """

@@ -104,8 +104,8 @@ def input_producer(
         num_epochs: How often all rows come, before the queue is closed; None: for ever. The count
             is a local variable.
         shuffle: True: the rows are shuffled in each epoch.
-        seed: Of the shuffling. An epoch's order follows from it and from the number of the run that
-            fills the queue, so also from how many runs of others came before.
+        seed: Of the shuffling. An epoch's order follows from it, from the graph's seed and from the
+            number of the epoch, not from what else runs.
         capacity: Of the queue.
         shared_name: Name of the queue in its container.
         summary_name: Name of a summary of how full the queue is; None: there is none.

@@ -1,4 +1,8 @@
-"""Queue runners: threads that fill queues by running their enqueue operations."""
+"""Queue runners: threads that fill queues by running their enqueue operations.
+
+A thread runs its operation in rounds, as one lasting step where nothing forbids it: see
+`flowscope.runtime.rounds`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,10 @@ from flowscope.graph.default import get_default_graph, get_default_session
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
 from flowscope.graph.serialization.meta import Kind, register_kind
+from flowscope.graph.summary import counted
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.queues import QueueBase
+from flowscope.runtime.rounds import Rounds
 from flowscope.runtime.session import Session
 from flowscope.train.coordinator import Coordinator
 
@@ -48,8 +54,33 @@ class QueueRunnerDef:
     queue_closed_exception_types: tuple[int, ...] = (OutOfRangeError.code,)
 
 
+class Worker:
+    """What a thread of a queue runner does.
+
+    Args:
+        operation: What it runs again and again.
+        session: A weak reference to where.
+
+    Attributes:
+        operation, session: As above.
+        thread: The thread.
+        why_single: Why each round is a step of its own; None while it is not.
+        outcome: How it has ended; "" before.
+    """
+
+    def __init__(self, operation: Operation, session: weakref.ref[Session]) -> None:
+        self.operation = operation
+        self.session = session
+        self.thread: threading.Thread | None = None
+        self.why_single: str | None = None
+        self.outcome = ""
+
+
 class QueueRunner:
     """Enqueue operations of one queue, each of which a thread runs again and again.
+
+    What random operations draw for an element follows from the seeds and from how often the enqueue
+    operation has run in its session's runners, not from what else runs.
 
     When the input of all threads is at its end, the queue is closed: who takes from it gets what is
     left, and then OutOfRangeError.
@@ -107,6 +138,7 @@ class QueueRunner:
         self._lock = threading.Lock()
         self._running: weakref.WeakKeyDictionary[Session, int] = weakref.WeakKeyDictionary()
         self._exceptions: list[Exception] = []
+        self._workers: list[Worker] = []
 
     def _fill(self, facts: QueueRunnerDef, found: Callable[[str], Operation]) -> None:
         """Takes its operations from data; `found` gives the operation of a name."""
@@ -155,12 +187,13 @@ class QueueRunner:
                 return []
             self._running[sess] = len(self.enqueue_ops)
             self._exceptions = []
-        threads = [
-            threading.Thread(
-                target=self._run, args=(sess, op, coord), name=self._thread_name(op.name)
-            )
-            for op in self.enqueue_ops
-        ]
+            self._workers = [Worker(op, weakref.ref(sess)) for op in self.enqueue_ops]
+        threads = []
+        for worker in self._workers:
+            name = self._thread_name(worker.operation.name)
+            thread = threading.Thread(target=self._run, args=(sess, worker, coord), name=name)
+            worker.thread = thread
+            threads.append(thread)
         if coord is not None:
             name = self._thread_name("close_on_stop")
             closing = threading.Thread(target=self._close_on_stop, args=(sess, coord), name=name)
@@ -173,19 +206,35 @@ class QueueRunner:
                 thread.start()
         return threads
 
+    @property
+    def workers(self) -> list[Worker]:
+        """What its threads do, of those that were made last."""
+        return list(self._workers)
+
+    def __repr__(self) -> str:
+        parts = [f"<fs.train.QueueRunner {self.name!r}: {counted(len(self.enqueue_ops), 'thread')}"]
+        why = dict.fromkeys(w.why_single for w in self._workers if w.why_single is not None)
+        parts += [f"each round is a step of its own: {one}" for one in why]
+        return "; ".join(parts) + ">"
+
     def _thread_name(self, of: str) -> str:
         return f"QueueRunnerThread-{self.name}-{of}"
 
-    def _run(self, sess: Session, op: Operation, coord: Coordinator | None) -> None:
+    def _run(self, sess: Session, worker: Worker, coord: Coordinator | None) -> None:
         """What a thread does: runs an operation until the input, or the work, is at its end."""
         has_ended = False
         try:
-            enqueue = sess.make_callable(op)
-            while coord is None or not coord.should_stop():
-                enqueue()
+            is_wanted = _always if coord is None else lambda: not coord.should_stop()
+            rounds = Rounds(sess, worker.operation, is_wanted)
+            while is_wanted():
+                rounds.run()
+                worker.why_single = rounds.why_single
+            worker.outcome = "it was stopped"
         except self._ends:
+            worker.outcome = "its input is at its end"
             has_ended = True
         except Exception as error:
+            worker.outcome = f"{type(error).__name__}: {error}".partition("\n")[0]
             if coord is None:
                 _LOGGER.error("Exception in a thread of the QueueRunner %s: %s", self.name, error)
                 with self._lock:
@@ -193,6 +242,7 @@ class QueueRunner:
                 raise
             coord.request_stop(error)
         finally:
+            worker.why_single = None
             with self._lock:
                 self._running[sess] -= 1
                 is_last = not self._running[sess]
@@ -233,6 +283,10 @@ class QueueRunner:
     ) -> QueueRunner:
         """The runner that `to_proto` has made data of."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
+
+
+def _always() -> bool:
+    return True
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:

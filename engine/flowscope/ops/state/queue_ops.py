@@ -146,7 +146,7 @@ class _Enqueues(_Blocking, abstract=True):
         state.producer_failed(error)
 
     def _check_shape(self, index: int, shape: Dims) -> None:
-        wanted = self._element(index)
+        wanted = None if self.shapes is None else self.shapes[index]
         if shape != wanted and not compatible(wanted, shape):
             raise expected(f"component {index} of an {self.what} of shape {text(wanted)}", shape)
 
@@ -164,8 +164,10 @@ class Enqueue(_Enqueues):
 
     def _elements(self, inputs: Sequence[Array]) -> Sequence[tuple[Array, ...]]:
         for i, value in enumerate(inputs):
-            self._check_shape(i, np.shape(value))
-        return (tuple([_kept(v) for v in inputs]),)
+            self._check_shape(
+                i, getattr(value, "shape", ())
+            )  # a string of rank 0 is a bytes object
+        return (tuple([v.copy() if isinstance(v, np.ndarray) else v for v in inputs]),)
 
 
 @frozen
@@ -373,11 +375,6 @@ def _counted(count: Array) -> int:
     if n < 0:
         raise expected("a number of elements of 0 or more", n)
     return n
-
-
-def _kept(value: Array) -> Array:
-    """Returns a value that nobody else can change: scalars are so, arrays are copied."""
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _owned(value: Array) -> Array:

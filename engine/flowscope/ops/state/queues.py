@@ -303,8 +303,10 @@ class RandomShuffleQueue(QueueBase):
             cannot be stacked.
         names: Of the components: elements are dicts then.
         seed: Says the order, together with the graph's (see `fs.set_random_seed`): the same
-            elements, put in in the same order, come out in the same order. Without either the
-            order is another one each time.
+            elements, put in in the same order, come out in the same order. With
+            `min_after_dequeue` above 0 that holds whatever those who put in are ahead: an element
+            is chosen from the `min_after_dequeue` + 1 that have been in longest. Without either
+            seed the order is another one each time, and an element is chosen from all.
         shared_name: Name of the queue in its container (see `fs.container`), by which others can
             use it; the handle's by default.
         name: Name of the operation that makes the handle.
