@@ -133,7 +133,7 @@ class _Pool:
         self.later = deque([e for e in self.later if id(e) not in identities])
 
     def filled(self) -> list[Element]:
-        """Returns what can be chosen now, filled up with those that came next."""
+        """The pool, filled up with those that came next."""
         pool, later = self.pool, self.later
         while later and len(pool) < self._most:
             pool.append(later.popleft())

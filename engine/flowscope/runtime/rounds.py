@@ -76,7 +76,7 @@ class Rounds:
 
 
 def _why_single(session: Session, call: Call) -> str | None:
-    """Returns why each round of a call is a step of its own; None where it is not."""
+    """Why each round of a call is a step of its own; None where it is not."""
     if call.elsewhere is not None:
         return "it runs in several processes"
     if call.split is not None:
