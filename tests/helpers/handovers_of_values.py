@@ -293,3 +293,75 @@ wrong(
     "what was claimed and not handed over yet is not waited for",
     ("        return self._left > 0\n", "        return bool(self._open or self._done)\n"),
 )
+
+
+class _Offer:
+    """A large value that is announced."""
+
+    nbytes = 8
+
+    def __init__(self, tag: tuple[int, ...], value: int) -> None:
+        self.tag, self.value, self.dropped = tag, value, 0
+
+
+class _Bulk:
+    """The large values of a link: which were asked for, which let go of."""
+
+    def __init__(self) -> None:
+        self.open: list[Any] = []
+        self.unread = 0
+
+    def announced(self, offer: Any) -> None:
+        self.open.append(offer)
+
+    def drop(self, offer: Any) -> None:
+        offer.dropped += 1
+
+    def taken(self, nbytes: int) -> None:
+        self.unread -= nbytes
+
+
+@hand_over("cluster.transport.boxes", "runtime.rendezvous", few=900)
+def what_comes_for_a_step_that_fails_is_let_go_of(run: Any, m: Any) -> None:
+    """What comes for a step that is ending is dropped; the connection goes on."""
+    bulk = _Bulk()
+    box = m.TaggedInBox("a;b;c", bytes(20), SimpleNamespace(bulk=bulk), None)
+    offers = [_Offer((i,), i) for i in (10, 11)]
+
+    def come() -> None:
+        box.arrive(0.5, (0,))
+        for offer in offers:
+            box.announced(offer)
+        bulk.unread += offers[0].nbytes
+        box.arrived(offers[0])
+        box.arrive(0.5, (1,))
+
+    run.together(come, lambda: box.fail(_Failure("it fails")))
+    assert not box._values and not box._offers
+    assert offers[1].dropped == 1, "a large value stays announced for ever"
+    assert bulk.unread == 0 or offers[0].dropped == 1, "its bytes count as unread for ever"
+
+
+wrong(
+    what_comes_for_a_step_that_fails_is_let_go_of,
+    "whoever brings a value is told the error of its step",
+    ("        self._put(value, tag)\n", "        if self._error is None:\n"
+     "            super().send(value, tag)\n"),
+)  # fmt: skip
+wrong(
+    what_comes_for_a_step_that_fails_is_let_go_of,
+    "what is announced while the mailbox fails is kept",
+    (
+        "        super().fail(error)  # nothing is taken from now on\n",
+        "",
+    ),
+    (
+        "            read, self._large = sum(self._large.values()), {}\n"
+        "        self._counting.link.bulk.taken(read)\n        for offer in offers:\n"
+        "            self._counting.link.bulk.drop(offer)\n\n    def is_on_way(self, tag",
+        "            read, self._large = sum(self._large.values()), {}\n"
+        "        super().fail(error)\n"
+        "        self._counting.link.bulk.taken(read)\n        for offer in offers:\n"
+        "            self._counting.link.bulk.drop(offer)\n\n    def is_on_way(self, tag",
+    ),
+)

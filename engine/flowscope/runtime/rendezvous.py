@@ -366,15 +366,22 @@ class TaggedMailbox:
 
     def send(self, value: Any, tag: Tag) -> None:
         """Hands over the value of an iteration; never waits."""
+        if not self._put(value, tag):
+            assert self._error is not None
+            raise copy.copy(self._error)  # its traceback would hold values
+
+    def _put(self, value: Any, tag: Tag) -> bool:
+        """Hands over the value of an iteration; returns False if the mailbox has failed."""
         with self._lock:
             if self._error is not None:
-                raise copy.copy(self._error)  # its traceback would hold values
+                return False
             waiting = self._waiting.pop(tag, None)
             if waiting is None:
                 self._values[tag] = value
                 self._unread[tag[:-1]] = self._unread.get(tag[:-1], 0) + 1
         if waiting is not None:
             waiting[0](value)
+        return True
 
     def receive(self, tag: Tag, finish: Finish) -> Any:
         """Returns the value of an iteration in a tuple; None if `finish` will be told it."""

@@ -410,9 +410,8 @@ class TaggedInBox(TaggedMailbox):
             self._counting.link.end_wait()
 
     def arrive(self, value: Any, tag: Tag) -> None:
-        """Takes a value that has come."""
-        if self._error is None:
-            super().send(value, tag)
+        """Takes a value that has come; of a step that has failed, none."""
+        self._put(value, tag)
 
     def announced(self, offer: Offer) -> None:
         """Takes a large value: it is asked for at once where somebody waits for it."""
@@ -440,10 +439,10 @@ class TaggedInBox(TaggedMailbox):
 
     def fail(self, error: BaseException) -> None:
         """Fails who waits and who comes later; lets go of what was not read."""
+        super().fail(error)  # nothing is taken from now on
         with self._lock:
             offers, self._offers = self._offers, set()
             read, self._large = sum(self._large.values()), {}
-        super().fail(error)
         self._counting.link.bulk.taken(read)
         for offer in offers:
             self._counting.link.bulk.drop(offer)
