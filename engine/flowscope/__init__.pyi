@@ -450,6 +450,14 @@ from flowscope.ops.host.py_functions import (
 from flowscope.ops.host.timing import (
     timestamp as timestamp,
 )
+from flowscope.ops.input.readers import (
+    FixedLengthRecordReader as FixedLengthRecordReader,
+    IdentityReader as IdentityReader,
+    ReaderBase as ReaderBase,
+    TFRecordReader as TFRecordReader,
+    TextLineReader as TextLineReader,
+    WholeFileReader as WholeFileReader,
+)
 from flowscope.ops.linalg.einsum import (
     einsum as einsum,
 )
@@ -895,6 +903,7 @@ __all__ = [
     "Event",
     "FIFOQueue",
     "FeedStats",
+    "FixedLengthRecordReader",
     "GPUOptions",
     "GlorotNormal",
     "GlorotUniform",
@@ -904,6 +913,7 @@ __all__ = [
     "GraphKeys",
     "GraphOptions",
     "HistogramProto",
+    "IdentityReader",
     "IndexedSlices",
     "IndexedSlicesSpec",
     "IndexedSlicesValue",
@@ -929,6 +939,7 @@ __all__ = [
     "RandomNormal",
     "RandomShuffleQueue",
     "RandomUniform",
+    "ReaderBase",
     "RegisterGradient",
     "RewriterConfig",
     "RunMetadata",
@@ -942,11 +953,13 @@ __all__ = [
     "StepStats",
     "Summary",
     "SummaryMetadata",
+    "TFRecordReader",
     "Template",
     "Tensor",
     "TensorArray",
     "TensorShape",
     "TensorSpec",
+    "TextLineReader",
     "TruncatedNormal",
     "UnconnectedGradients",
     "Variable",
@@ -955,6 +968,7 @@ __all__ = [
     "VariableSynchronization",
     "VarianceScaling",
     "VersionWarning",
+    "WholeFileReader",
     "Zeros",
     "abs",
     "accumulate_n",

@@ -32,10 +32,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "io.serialize_tensor io.serialize_sparse io.serialize_many_sparse "
      "io.deserialize_many_sparse train.BytesList train.Example train.Feature train.FeatureList "
      "train.FeatureLists train.Features train.FloatList train.Int64List train.SequenceExample"),
-    ("readers", "read files whole with fs.read_file, from the names of an "
-     "fs.train.string_input_producer",
-     "ReaderBase FixedLengthRecordReader IdentityReader LMDBReader TFRecordReader TextLineReader "
-     "WholeFileReader"),
+    ("LMDB", "write the records into files of records: fs.python_io", "LMDBReader"),
     ("accumulators of gradients", "add gradients up in variables: fs.assign_add",
      "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
      "sparse.SparseConditionalAccumulator"),

@@ -71,6 +71,7 @@ WHOLE = (
     "flowscope.ops.host.printing",
     "flowscope.ops.host.py_functions",
     "flowscope.ops.host.timing",
+    "flowscope.ops.input.readers",
     "flowscope.ops.linalg.einsum",
     "flowscope.ops.linalg.factors",
     "flowscope.ops.linalg.matrices",

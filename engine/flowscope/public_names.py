@@ -150,6 +150,10 @@ NAMES = {
     "flowscope.ops.host.printing": "Print print",
     "flowscope.ops.host.py_functions": "numpy_function py_func py_function",
     "flowscope.ops.host.timing": "timestamp",
+    "flowscope.ops.input.readers": (
+        "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader "
+        "WholeFileReader"
+    ),
     "flowscope.ops.linalg.einsum": "einsum",
     "flowscope.ops.linalg.factors": "cholesky qr",
     "flowscope.ops.linalg.matrices": (
@@ -365,6 +369,11 @@ OP_TYPES = {
         "HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummaryV2"
     ),
     "flowscope.ops.host.timing": "Timestamp",
+    "flowscope.ops.input.reader_ops": (
+        "FixedLengthRecordReaderHandle IdentityReaderHandle ReaderNumRecordsProduced "
+        "ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo ReaderReset ReaderRestoreState "
+        "ReaderSerializeState TFRecordReaderHandle TextLineReaderHandle WholeFileReaderHandle"
+    ),
     "flowscope.ops.linalg.einsum": "Einsum EinsumSpread",
     "flowscope.ops.linalg.factors": "Cholesky Lu Qr",
     "flowscope.ops.linalg.matrices": (

@@ -17,7 +17,7 @@ from flowscope.graph.summary import counted
 #: "hung": it does not, and does nothing. "lost": its process has ended, or it has left the cluster.
 Health = Literal["ok", "busy", "hung", "lost"]
 #: What containers hold.
-Kind = Literal["variable", "queue", "lock", "table", "staging area"]
+Kind = Literal["variable", "queue", "lock", "table", "staging area", "reader"]
 
 _HEAD = (
     "task", "worker", "host", "pid", "devices", "memory", "held", "steps", "transport", "health"

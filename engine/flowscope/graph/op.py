@@ -224,7 +224,7 @@ class Op(Immutable):
             ended, too, however it ended: nothing is held beyond it.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
             session finds what it stands for, see `flowscope.runtime.resource_lookup`.
-        family: Of a handle: what it stands for, "variable", "queue", "lock" or "table".
+        family: Of a handle: what it stands for, such as "variable", "queue" or "table".
         makes_anew: Of what writes: what it leaves does not depend on what was there before.
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.
         accepts_empty: Whether it can read a variable that has no value.

@@ -62,10 +62,12 @@ class _Enqueue:
 class _Dequeue:
     """A wish for `count` elements, of which some are `taken`."""
 
-    __slots__ = ("count", "finish", "since", "step", "taken", "up_to")
+    __slots__ = ("count", "finish", "noted", "since", "step", "taken", "up_to")
 
-    def __init__(self, count: int, up_to: bool, finish: Finish) -> None:
-        self.step: Step | None = current_step()
+    def __init__(self, count: int, up_to: bool, finish: Finish, reader: Any) -> None:
+        #: For whom it waits, and who has what was taken until it ends well.
+        self.step: Step | None = current_step() if reader is None else reader.step
+        self.noted = self.step if reader is None else None
         self.since = time.monotonic()
         self.count = count
         self.up_to = up_to
@@ -192,13 +194,19 @@ class QueueState:
             return False
         return len(self._elements) + count <= self.capacity
 
-    def take(self, count: int) -> list[Element] | None:
-        """Takes elements out if there are as many, and nobody waits for them; else returns None."""
+    def take(self, count: int, is_noted: bool = True) -> list[Element] | None:
+        """Takes elements out if there are as many, and nobody waits for them; else returns None.
+
+        Args:
+            count: How many.
+            is_noted: Whether they are the step's, which gives them back if it is stopped.
+        """
         with self._lock:
             if self._dequeues or self._ready() < count:
                 return None
             taken = self._pull(count)
-            _note_taken(self, current_step(), taken)
+            if is_noted:
+                _note_taken(self, current_step(), taken)
             done = self._pump() if self._enqueues else None
         if done:
             _call(done)
@@ -228,7 +236,9 @@ class QueueState:
         _call(done)
         return lambda: self._leave(self._enqueues, wait)
 
-    def dequeue(self, count: int, finish: Finish, up_to: bool = False) -> Callable[[], None]:
+    def dequeue(
+        self, count: int, finish: Finish, up_to: bool = False, reader: Any = None
+    ) -> Callable[[], None]:
         """Takes elements out, waiting for them; returns what gives the wait up.
 
         Args:
@@ -236,8 +246,10 @@ class QueueState:
             finish: Called once: with a list of elements; or, where the queue is closed and has
                 fewer, with an OutOfRangeError - or with what the producer failed with.
             up_to: Whether what a closed queue has left, if anything, will do.
+            reader: A read that needs a name. It has a `step`, which waits; what is taken is not
+                the step's.
         """
-        wait = _Dequeue(count, up_to, finish)
+        wait = _Dequeue(count, up_to, finish, reader)
         with self._lock:
             self._dequeues[wait] = None
             done = self._pump()
@@ -377,7 +389,7 @@ class QueueState:
             moved = moved or moves > 0
             if len(wait.taken) == wait.count:
                 done.append((wait.finish, wait.taken))
-                _note_taken(self, wait.step, wait.taken)
+                _note_taken(self, wait.noted, wait.taken)
             elif self._is_closed and not self._enqueues:
                 done.append((wait.finish, self._last(wait)))
             else:
@@ -388,7 +400,7 @@ class QueueState:
     def _last(self, wait: _Dequeue) -> Any:
         """Returns what a dequeue gets of a queue that has too few and gets no more."""
         if wait.up_to and wait.taken:
-            _note_taken(self, wait.step, wait.taken)
+            _note_taken(self, wait.noted, wait.taken)
             return wait.taken
         self._restore(wait.taken)
         size = len(self._elements)

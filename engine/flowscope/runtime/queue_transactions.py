@@ -11,6 +11,7 @@ back: it would fail again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 from flowscope.errors import (
     AbortedError,
@@ -20,11 +21,23 @@ from flowscope.errors import (
 )
 from flowscope.plan.invocation import InvocationError
 from flowscope.runtime.device_variable import PlacedVariable
-from flowscope.runtime.queue_state import Element, QueueState
+from flowscope.runtime.queue_state import Element
 from flowscope.runtime.resources import VariableState
 
 #: What ends a step that has not failed by itself.
 _FROM_OUTSIDE = CancelledError, DeadlineExceededError, UnavailableError, AbortedError
+
+
+class Moving(Protocol):
+    """A queue, or a reader, whose records a step takes."""
+
+    def take_back(self, put: Sequence[Sequence[Any]]) -> bool:
+        """Takes out what a step has put in; returns whether all of it was there."""
+
+    def give_back(self, taken: Sequence[Sequence[Any]]) -> None:
+        """Puts back what a step has taken: it comes out first, in the order that it had."""
+
+
 #: A step that moves something more often does not move it back.
 _MOST_NOTED = 16
 
@@ -33,7 +46,7 @@ class QueueUse:
     """What the steps of one call may do to queues.
 
     Args:
-        queues: The queues.
+        queues: The queues, and the readers.
         written: The variables that a step writes.
         is_worldly: Whether it acts on the world outside.
     """
@@ -42,7 +55,7 @@ class QueueUse:
 
     def __init__(
         self,
-        queues: Sequence[QueueState],
+        queues: Sequence[Moving],
         written: Sequence[VariableState | PlacedVariable],
         is_worldly: bool,
     ) -> None:
@@ -67,8 +80,8 @@ class QueueTransaction:
     def __init__(self, use: QueueUse) -> None:
         self._use = use
         self._writes = use.writes()
-        self._taken: dict[QueueState, list[Sequence[Element]]] = {}
-        self._put: dict[QueueState, list[Sequence[Element]]] = {}
+        self._taken: dict[Moving, list[Sequence[Element]]] = {}
+        self._put: dict[Moving, list[Sequence[Element]]] = {}
 
     def begin(self) -> None:
         """Begins anew: what was moved so far stays where it is."""
@@ -76,11 +89,11 @@ class QueueTransaction:
         self._taken.clear()
         self._put.clear()
 
-    def put(self, queue: QueueState, elements: Sequence[Element]) -> None:
+    def put(self, queue: Moving, elements: Sequence[Element]) -> None:
         """Notes what the step has put in; the queue's lock is held."""
         _note(self._put, queue, elements)
 
-    def took(self, queue: QueueState, elements: Sequence[Element]) -> None:
+    def took(self, queue: Moving, elements: Sequence[Element]) -> None:
         """Notes what the step has taken out; the queue's lock is held."""
         _note(self._taken, queue, elements)
 
@@ -108,7 +121,7 @@ class QueueTransaction:
                 queue.give_back(taken if len(taken) <= _MOST_NOTED else ())
 
     @staticmethod
-    def _takes_back(queue: QueueState, put: Sequence[Sequence[Element]]) -> bool:
+    def _takes_back(queue: Moving, put: Sequence[Sequence[Element]]) -> bool:
         return queue.take_back(put) and len(put) <= _MOST_NOTED
 
 
@@ -123,8 +136,8 @@ def goes_back(error: BaseException) -> bool:
 
 
 def _note(
-    noted: dict[QueueState, list[Sequence[Element]]],
-    queue: QueueState,
+    noted: dict[Moving, list[Sequence[Element]]],
+    queue: Moving,
     elements: Sequence[Element],
 ) -> None:
     """Notes what was moved, if it is not too much: a loop may go on for hours."""

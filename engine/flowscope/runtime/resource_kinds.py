@@ -1,4 +1,4 @@
-"""The kinds of what containers hold besides variables: queues, locks, tables."""
+"""The kinds of what containers hold besides variables: queues, locks, readers, tables."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ def new_state(handle: Any) -> Any:
             from flowscope.runtime.mutex_state import MutexState
 
             return MutexState(handle.shared_name)
+        case "reader":
+            from flowscope.runtime.reader_state import ReaderState
+
+            return ReaderState(handle)
         case "table":
             from flowscope.runtime.table_state import table_of
 

@@ -158,7 +158,7 @@ function titleOf(row: Omit<WorkerRow, "title">): string {
 
 /** "2 variables, 1 queue and 1 lock"; "" for nothing. */
 export function lostText({ lost }: WorkerStatus): string {
-  const counts = (["variable", "queue", "lock", "table", "staging area"] as const).map((kind) => [kind, lost.filter((one) => one.kind === kind).length] as const);
+  const counts = (["variable", "queue", "lock", "table", "staging area", "reader"] as const).map((kind) => [kind, lost.filter((one) => one.kind === kind).length] as const);
   const parts = counts.filter(([, count]) => count > 0).map(([kind, count]) => plural(count, kind));
   return [parts.slice(0, -1).join(", "), ...parts.slice(-1)].filter((part) => part !== "").join(" and ");
 }

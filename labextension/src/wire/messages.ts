@@ -30,7 +30,7 @@ export interface QueueFill {
 
 /** Something that sessions of this client had on a worker, and that was lost with it. */
 export interface LostState {
-  readonly kind: "variable" | "queue" | "lock" | "table" | "staging area";
+  readonly kind: "variable" | "queue" | "lock" | "table" | "staging area" | "reader";
   readonly name: string;
 }
 

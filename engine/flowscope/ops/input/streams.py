@@ -72,6 +72,10 @@ class ByteStream:
         """Closes the file."""
         self._file.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
 
 class _Expanded(ByteStream):
     """A compressed file, as what it was made of; several may follow each other in it."""
