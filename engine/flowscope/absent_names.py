@@ -36,7 +36,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("accumulators of gradients", "add gradients up in variables: fs.assign_add",
      "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
      "sparse.SparseConditionalAccumulator"),
-    ("pipelines of data", "feed NumPy arrays, or fill an fs.FIFOQueue", "data"),
     ("images", "decode and change images with Pillow or SciPy, and feed arrays",
      "image io.decode_and_crop_jpeg io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg "
      "io.decode_jxl io.decode_png io.decode_webp io.encode_jpeg io.encode_png "

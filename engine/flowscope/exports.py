@@ -20,9 +20,9 @@ from flowscope.graph import providers
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
-    bitwise cluster contrib debugging dtypes errors experimental graph_util initializers io layers
-    linalg lookup losses manip math metrics nest nn python_io quantization queue random raw_ops
-    sets signal sparse spectral strings summary test tracing train
+    bitwise cluster contrib data debugging dtypes errors experimental graph_util initializers io
+    layers linalg lookup losses manip math metrics nest nn python_io quantization queue random
+    raw_ops sets signal sparse spectral strings summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.
@@ -365,6 +365,7 @@ LAZY_PARTS = {
 REGISTRIES = {
     "debuggers": "flowscope.debug",
     "cluster_connectors": "flowscope.cluster.connecting",
+    "dataset_reducers": "flowscope.runtime.dataset_reduction",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",

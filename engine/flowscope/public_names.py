@@ -5,9 +5,10 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 
 #: Parts of the package: `fs.nn`.
 PARTS = (
-    "bitwise cluster contrib debugging dtypes errors experimental graph_util initializers io "
-    "layers linalg lookup losses manip math metrics nest nn python_io quantization queue "
-    "random raw_ops sets signal sparse spectral strings summary test tracing train"
+    "bitwise cluster contrib data debugging dtypes errors experimental graph_util "
+    "initializers io layers linalg lookup losses manip math metrics nest nn python_io "
+    "quantization queue random raw_ops sets signal sparse spectral strings summary test "
+    "tracing train"
 )
 #: What modules show.
 NAMES = {
@@ -360,6 +361,13 @@ OP_TYPES = {
     "flowscope.ops.core.lossy_transfers": "FromUpperHalf LossyTransfer UpperHalf",
     "flowscope.ops.core.send_recv": "Recv Send Transfer TripCount",
     "flowscope.ops.host.checks": "AssertTrue CheckNumerics EnsureShape",
+    "flowscope.ops.host.dataset_ops": (
+        "BatchDataset CacheDataset ConcatenateDataset DatasetReduce FilterDataset "
+        "FixedLengthRecordDataset FlatMapDataset GeneratorDataset IgnoreErrorsDataset "
+        "InterleaveDataset MapDataset PaddedBatchDataset PrefetchDataset RangeDataset "
+        "RepeatDataset ShardDataset ShuffleDataset SkipDataset TFRecordDataset TakeDataset "
+        "TensorDataset TensorSliceDataset TextLineDataset UnbatchDataset ZipDataset"
+    ),
     "flowscope.ops.host.files": "MatchingFiles ReadFile WriteFile",
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",
     "flowscope.ops.host.py_functions": (
@@ -484,6 +492,10 @@ OP_TYPES = {
     ),
     "flowscope.ops.sparse.sets": "SetOperation SetSize",
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
+    "flowscope.ops.state.iterator_ops": (
+        "DeserializeIterator FeedableGetNext FeedableIteratorHandle IteratorGetNext "
+        "IteratorHandle IteratorToStringHandle MakeIterator SerializeIterator"
+    ),
     "flowscope.ops.state.locks": "MutexAcquire MutexHandle MutexRelease",
     "flowscope.ops.state.queue_ops": (
         "Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle "
@@ -522,6 +534,7 @@ OP_TYPES = {
 REGISTRIES = {
     "debuggers": "flowscope.debug",
     "cluster_connectors": "flowscope.cluster.connecting",
+    "dataset_reducers": "flowscope.runtime.dataset_reduction",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.interrupt",

@@ -25,6 +25,7 @@ INTERNAL = {
     "ops.kernels.onednn.Refused": "caught by the kernels, which compute without oneDNN then",
     "plan.invocation.InvocationError": "the session, or the host, makes an `OpError` of it",
     "plan.passes.lift._OtherFormError": "caught by the pass",
+    "runtime.dataset_pipelines.EndOfDataset": "pipelines catch it; an iterator tells the end",
     "runtime.host_calls._LeftAloneError": "ends a function that nobody waits for",
     "runtime.interrupt.HandlerError": "the session raises what it carries",
     "runtime.rendezvous.EndedWait": "the partition tells what it carries",

@@ -385,6 +385,8 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.state.queue_ops": "test_queues.py",
     "flowscope.ops.state.locks": "test_locks.py",
     "flowscope.ops.tables.table_ops": "test_tables.py",
+    "flowscope.ops.state.iterator_ops": "tests/data/test_iterators.py",
+    "flowscope.ops.host.dataset_ops": "tests/data/test_datasets.py",
     "flowscope.ops.random.normal_and_uniform": "test_random.py",
     "flowscope.ops.nn.candidate_sampling": "test_candidate_sampling.py",
     "flowscope.ops.nn.learned_sampling": "test_candidate_sampling.py",

@@ -26,6 +26,7 @@ from flowscope.plan import serialization
 from flowscope.plan.apart import takes_turns
 from flowscope.plan.crossings import keys, windows
 from flowscope.plan.effects import is_worldly
+from flowscope.plan.element_functions import all_nodes
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node
 from flowscope.runtime.failures import located_at
@@ -91,7 +92,7 @@ class Shipment:
         return pickle.dumps((rows, packed, facts), pickle.HIGHEST_PROTOCOL)
 
     def _nodes(self) -> Iterator[Node]:
-        return (n for p in self.partitions for n in p.program.walk())
+        return (n for p in self.partitions for n in all_nodes(p.program))
 
 
 def loads(data: bytes) -> Shipment:
@@ -106,7 +107,7 @@ def loads(data: bytes) -> Shipment:
         own, objects = objects[:count], objects[count:]
         made = serialization.loads(program, own)
         partitions.append(Partition(device, made, back_end, fetched))
-    nodes = [n for p in partitions for n in p.program.walk()]
+    nodes = [n for p in partitions for n in all_nodes(p.program)]
     for i, function in called.items():
         bind_function(nodes[i].op, function)
     found = tuple([Peer(*p) for p in peers])
@@ -226,7 +227,7 @@ def is_seen(node: Node) -> bool:
 
 def is_worldly_call(node: Node) -> bool:
     """Whether a node acts on the world outside, or calls a function that may."""
-    return is_worldly(node) or isinstance(node.op, HostFunc)
+    return not node.blocks and (is_worldly(node) or isinstance(node.op, HostFunc))
 
 
 def stripped(partition: Partition) -> Partition:

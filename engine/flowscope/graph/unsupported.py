@@ -141,6 +141,7 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
         )
         for kind in ("", "Resource")
     },
+    "data.TFRecordDataset": {"buffer_size": Refused("leave it: files are read by 256 kB")},
     "vectorized_map": {
         "fallback_to_while_loop": Refused("a map is a loop: use operations on a batch", (True,)),
     },

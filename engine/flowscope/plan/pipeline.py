@@ -7,8 +7,9 @@ the same where it finds nothing to do.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.control.primitives import Enter
 from flowscope.graph.current_step import check_preparation
@@ -30,7 +31,7 @@ from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.transfers import insert_transfers
 from flowscope.plan.passes.update_groups import make_groups_whole
-from flowscope.plan.program import Program
+from flowscope.plan.program import Node, Program
 from flowscope.plan.updates import join
 
 if TYPE_CHECKING:
@@ -239,7 +240,38 @@ def sources(request: Wanted, operations: Operations) -> Iterator[tuple[str, Prog
     program = prune(request.fetches, request.targets, request.feeds, request.read, operations)
     yield "prune", program
     check_preparation()
-    yield "inline", join(inline(program, request.read, operations))
+    yield "inline", inlined(program, request, operations)
+
+
+def inlined(program: Program, request: Wanted, operations: Operations) -> Program:
+    """The program without calls; functions that run apart are planned.
+
+    Args:
+        program: The program.
+        request: What is wanted.
+        operations: Notes the operations that nodes come from.
+    """
+
+    def plan_function(node: Node) -> Any:
+        # Few programs have such functions.
+        from flowscope.plan.element_functions import call_of, with_program
+
+        cpus = [d for d in request.devices if d.device_type == "CPU"]
+        apart: Wanted = dataclasses.replace(
+            request,  # type: ignore[type-var]
+            devices=cpus[:1],
+            soft_placement=True,
+            by_cost=None,
+            wishes={},
+            overlaps=False,
+            is_apart=False,
+        )
+        made = inlined(call_of(node), apart, operations)
+        for _, after in stages(made, apart):
+            made = after
+        return with_program(node, made, request.mode)
+
+    return join(inline(program, request.read, operations, plan_function))
 
 
 def stages(
@@ -270,4 +302,4 @@ def after_placement(placed: Program, request: Wanted) -> Program:
     return placed
 
 
-__all__ = ["PASSES", "Pass", "Wanted", "after_placement", "sources", "stages"]
+__all__ = ["PASSES", "Pass", "Wanted", "after_placement", "inlined", "sources", "stages"]

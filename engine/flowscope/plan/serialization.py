@@ -49,6 +49,16 @@ def loads(data: bytes, objects: Sequence[UserObject] = ()) -> Program:
         return _Reader().program(_Unpickler(io.BytesIO(data), objects).load())
 
 
+def rows_of(program: Program) -> Any:
+    """Returns a program as rows of plain data, for what holds one and is written itself."""
+    return _Writer().program(program)
+
+
+def program_of(rows: Any) -> Program:
+    """Returns the program of some rows."""
+    return _Reader().program(rows)
+
+
 class _Pickler(pickle.Pickler):
     """Writes ops by the names of their types, and what is the user's as numbers."""
 
@@ -197,4 +207,4 @@ class _Reader:
         return Program(tuple(made[1]), tuple(made[0]), fetches, targets, rows[4])
 
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "loads", "program_of", "rows_of"]

@@ -99,6 +99,10 @@ class Container:
             old.clear()
         return fresh
 
+    def find(self, family: str, name: str) -> Any:
+        """Returns the queue or lock of a name, None if there is none; see `has`."""
+        return self._others.get((family, name))
+
     def has(self, family: str, name: str) -> bool:
         """Whether there is something of a family, such as "queue", and a name."""
         return (family, name) in self._others

@@ -160,7 +160,7 @@ def _could_end(step: Step, wait: _Wait, everybody: Iterable[Step]) -> tuple[Step
             s for s in everybody if s.whole is step.whole and s is not step and s.device == other
         )
         return found or None
-    if not isinstance(state, QueueState | MutexState):
+    if not isinstance(state, QueueState | MutexState) or getattr(state, "fills_itself", False):
         return None
     return tuple(s for s in everybody if _touches(s, state))
 

@@ -506,7 +506,7 @@ def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | N
     return QueueUse(
         queues,
         list(written),
-        any(is_worldly(n) or isinstance(n.op, HostFunc) for n in walked),
+        any(is_worldly(n) or isinstance(n.op, HostFunc) for n in walked if not n.blocks),
     )
 
 

@@ -86,6 +86,8 @@ class QueueState:
 
     family = "queue"
     kind = "FIFOQueue"
+    #: Whether it makes its elements itself: no other step has to put any in.
+    fills_itself = False
     #: What has to be the same where two handles name one queue.
     identity: ClassVar[tuple[str, ...]] = ("kind", "capacity", "dtypes", "shapes")
 

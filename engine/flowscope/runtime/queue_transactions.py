@@ -113,7 +113,8 @@ class QueueTransaction:
 
     def give_back(self) -> None:
         """Moves back what the step has moved, but where others have taken what it put in."""
-        queues = self._use.queues
+        # An iterator is also found by its name.
+        queues = dict.fromkeys([*self._use.queues, *self._taken])
         are_whole = [self._takes_back(queue, self._put.get(queue, ())) for queue in queues]
         if all(are_whole):
             for queue in queues:

@@ -18,16 +18,16 @@ def kept_state(container: Container, handle: Any) -> Any:
     Raises:
         InvalidArgumentError: if the container has one of this name that differs.
     """
-    return container.other(new_state(handle), check_same)
+    return container.other(new_state(container, handle), check_same)
 
 
-def new_state(handle: Any) -> Any:
+def new_state(container: Container, handle: Any) -> Any:
     """New state of the kind that a handle is of; each kind is loaded with its first one."""
     match handle.family:
         case "queue":
             from flowscope.runtime.queue_kinds import queue_of
 
-            return queue_of(handle)
+            return queue_of(handle, container.find)
         case "lock":
             from flowscope.runtime.mutex_state import MutexState
 

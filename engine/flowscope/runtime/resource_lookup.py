@@ -30,7 +30,7 @@ def state_of(graph: Graph, container: Container, handle: Any) -> Any:
     except InvalidArgumentError:
         if not _was_rerun(graph, handle):
             raise
-        state = container.renewed(new_state(handle))
+        state = container.renewed(new_state(container, handle))
     if handle.family == "table" and graph.observer.has_rerun:
         state.may_be_refilled = not handle.container
     return state

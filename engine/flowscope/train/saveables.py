@@ -105,6 +105,46 @@ class SaveableTable:
         return self.parts[0].restored(*values)
 
 
+class SaveableObject:
+    """One tensor of a checkpoint that is no variable: the position of an iterator, say.
+
+    Args:
+        name: Its name in the checkpoint.
+        owner: The tensor of the graph that stands for the object.
+        dtype, shape: Those of its tensor.
+
+    Attributes:
+        name: As above.
+        parts: The owner, alone.
+    """
+
+    def __init__(self, name: str, owner: Tensor, dtype: DType, shape: Dims) -> None:
+        self.name = name
+        self.parts = (owner,)
+        self._spec = dtype, shape
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """What it needs from a checkpoint."""
+        return [Requirement(self.name, *self._spec)]
+
+    def values(self) -> list[Tensor]:
+        """Returns the tensor to save, alone in a list."""
+        raise NotImplementedError
+
+    def requests(self, reshape: bool) -> list[tuple[str, DType, Dims, Part]]:
+        """Returns (name, dtype, shape, part) of the tensor, alone in a list."""
+        return [(self.name, *self._spec, None)]
+
+    def restored(self, values: Sequence[Tensor], reshape: bool) -> Operation:
+        """Returns the operation that sets the object to a tensor of a checkpoint."""
+        raise NotImplementedError
+
+
+#: All that savers save.
+AnySaveable = Saveable | SaveableTable | SaveableObject
+
+
 def _fitted(value: Tensor, variable: Variable) -> Tensor:
     dims = variable.shape._dims
     if dims is None or not is_known(dims):
@@ -140,25 +180,28 @@ def saveables(var_list: Any) -> list[Saveable]:
     return [_saveable(name, parts) for name, parts in sorted(found.items())]
 
 
-def saved_things(var_list: Any) -> list[Saveable | SaveableTable]:
-    """The variables and tables of a saver's `var_list`, a list or a dict by name, by name.
+def saved_things(var_list: Any) -> list[AnySaveable]:
+    """The variables, tables and objects of a saver's `var_list`, a list or a dict, by name.
 
     Raises:
-        DTypeError: if something in it is neither.
+        DTypeError: if something in it is none of these.
         InvalidArgumentError: if two have one name, or a part of a variable lacks the others.
     """
+    objects: list[SaveableObject] = []
     if isinstance(var_list, Mapping):
         others: Any = {n: v for n, v in var_list.items() if not isinstance(v, MutableTable)}
         tables = [(n, v) for n, v in var_list.items() if isinstance(v, MutableTable)]
     elif isinstance(var_list, Iterable) and not isinstance(var_list, str | Variable):
-        listed = list(var_list)
+        objects = [v for v in var_list if isinstance(v, SaveableObject)]
+        listed = [v for v in var_list if not isinstance(v, SaveableObject)]
         others = [v for v in listed if not isinstance(v, MutableTable)]
         found = [v for v in listed if isinstance(v, MutableTable)]
         tables = [(v.resource_handle.op.name, v) for v in found]
     else:
         others, tables = var_list, []
-    made: list[Saveable | SaveableTable] = [
+    made: list[AnySaveable] = [
         *saveables(others),
+        *objects,
         *[SaveableTable(name, (table,)) for name, table in tables],
     ]
     names = [r.name for s in made for r in s.requirements]
@@ -231,12 +274,21 @@ def _in_parts(name: str, parts: list[Variable]) -> Saveable:
     return Saveable(name, tuple([v for v, _ in placed]), axis, tuple(whole))
 
 
-def graph_of(found: Sequence[Saveable | SaveableTable]) -> Any:
+def graph_of(found: Sequence[AnySaveable]) -> Any:
     """Returns the graph of the variables; raises InvalidArgumentError if there are several."""
-    graphs = {v.graph for s in found for v in s.parts}
+    parts: list[Any] = [part for s in found for part in s.parts]
+    graphs = {part.graph for part in parts}
     if len(graphs) > 1:
         raise expected("variables of one graph", "several graphs")
     return next(iter(graphs), None)
 
 
-__all__ = ["Saveable", "SaveableTable", "graph_of", "saveables", "saved_things"]
+__all__ = [
+    "AnySaveable",
+    "Saveable",
+    "SaveableObject",
+    "SaveableTable",
+    "graph_of",
+    "saveables",
+    "saved_things",
+]

@@ -16,7 +16,7 @@ from flowscope.graph.serialization.values import read_dims, read_dtype, read_siz
 from flowscope.ops.core.flow import group, placeholder_with_default
 from flowscope.ops.state.checkpoint_ops import Part, restore, save
 from flowscope.train.restore_report import Requirement
-from flowscope.train.saveables import Saveable, SaveableTable, graph_of
+from flowscope.train.saveables import AnySaveable, graph_of
 
 
 @mutable
@@ -229,7 +229,7 @@ class SaverOps:
 
 
 def build(
-    found: Sequence[Saveable | SaveableTable],
+    found: Sequence[AnySaveable],
     name: str | None,
     filename: str | None,
     reshape: bool,
@@ -258,9 +258,7 @@ def build(
         return SaverOps(prefix, saved, done, tuple(entries))
 
 
-def _restored(
-    prefix: Tensor, found: Sequence[Saveable | SaveableTable], reshape: bool
-) -> list[Entry]:
+def _restored(prefix: Tensor, found: Sequence[AnySaveable], reshape: bool) -> list[Entry]:
     requests = [s.requests(reshape) for s in found]
     names, dtypes, shapes, parts = zip(*[r for rs in requests for r in rs], strict=True)
     values = iter(restore(prefix, names, dtypes, shapes, parts))

@@ -87,22 +87,54 @@ def _eager_calls() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return eager_calls[0]
 
 
-class _Calls(Op, abstract=True, devices=("CPU",)):
+class HoldsFunction(Op, abstract=True, devices=("CPU",)):
+    """Base of ops that have a Python function of the user's; a token stands for it."""
+
     token: str
-    dtypes: tuple[DType, ...]
     held: ClassVar[Held | None] = None
     sent: ClassVar[SentFunction | None] = None
+
+    def holder(self) -> _Held | SentFunction:
+        """The holder of the function.
+
+        Raises:
+            NotFoundError: if that is gone, or in another process.
+        """
+        found = self.sent or _functions.get(self.token)
+        if found is None:
+            raise NotFoundError(
+                f"the Python function {self.token!r} is not there: it lives in the process, and as "
+                "long as the graph, that built the operation"
+            )
+        return found
+
+    def hold(self, graph: Any, function: Callable[..., Any], says: Any = None) -> None:
+        """Has the function, from now on; it is neither written nor compared.
+
+        Args:
+            graph: Where the op is used.
+            function: The function.
+            says: Whose behaviour counts, if not that of `function`.
+        """
+        held = _Held(graph, function, says, token=self.token, is_live=self.is_stateful)
+        object.__setattr__(self, "held", held)
+        _functions[self.token] = held
+
+
+def new_token() -> str:
+    """Returns a token that stands for no function yet."""
+    return f"pyfunc_{next(_numbers)}"
+
+
+class _Calls(HoldsFunction, abstract=True):
+    token: str
+    dtypes: tuple[DType, ...]
 
     def infer(self, *inputs: Spec) -> Any:
         return tuple([Spec(d, None) for d in self.dtypes])
 
     def kernel(self, xp: ArrayModule, *inputs: Array) -> Any:
-        held = self.sent or _functions.get(self.token)
-        if held is None:
-            raise NotFoundError(
-                f"the Python function {self.token!r} is not there: it lives in the process, and as "
-                "long as the graph, that built the operation"
-            )
+        held = self.holder()
         given = [_given(v) for v in inputs]
 
         def call() -> Any:
@@ -255,7 +287,7 @@ class HostFunc(
 def called_function(op: Op) -> Callable[..., Any] | None:
     """Returns the Python function that an op calls, to send it with the op; None for other ops."""
     call = op.call if isinstance(op, HostFunc) else op
-    held = _functions.get(call.token) if isinstance(call, _Calls) else None
+    held = _functions.get(call.token) if isinstance(call, HoldsFunction) else None
     return None if held is None else held.function
 
 
@@ -356,15 +388,11 @@ def _call(
     dtypes = tuple([as_dtype(d) for d in (wanted if is_list else [wanted])])
     graph = get_default_graph()
     tensors = tuple([convert_to_tensor(v) for v in inp])
-    token = f"pyfunc_{next(_numbers)}"
     # The behaviour of a gradient is that of its function.
     says = func.held.function if isinstance(func, _Gradient) else None
-    held = _Held(graph, func, says, token=token, is_live=kind.is_stateful)
     of = {"inputs": tuple([t.dtype for t in tensors])} if kind is EagerPyFunc else {}
-    definition = kind(token, dtypes, **of)  # type: ignore[call-arg]
-    # Not a field: a function is neither written nor compared.
-    object.__setattr__(definition, "held", held)
-    _functions[token] = held
+    definition = kind(new_token(), dtypes, **of)  # type: ignore[call-arg]
+    definition.hold(graph, func, says)
     op = graph.add(definition, tensors, name)
     if not dtypes:
         return op if kind.is_stateful else []

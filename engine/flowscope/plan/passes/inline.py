@@ -14,7 +14,7 @@ different calls apart.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from flowscope.control.blocks import Parameter
@@ -36,18 +36,26 @@ from flowscope.plan.program import (
 )
 from flowscope.plan.structured import LoopNode, kind_of, without_functions
 
+#: Plans the function of a node apart: (node, with its inputs) -> the node's op, with a program.
+PlanFunction = Callable[[Node], Any]
 
-def inline(program: Program, read: type, operations: Operations) -> Program:
+
+def inline(
+    program: Program, read: type, operations: Operations, plan_function: PlanFunction
+) -> Program:
     """Returns the program without calls, and without what only unused results needed.
 
     Args:
         program: What `prune` returned.
         read: The op that reads a variable: of a fed variable it is the feed.
         operations: Those that nodes come from; it adds those of bodies.
+        plan_function: Plans a function that runs apart, see `flowscope.plan.element_functions`.
     """
-    if not any(isinstance(n.op, Call) or _functions(n) for n in program.nodes):
+    if not any(
+        isinstance(n.op, Call) or _functions(n) or has_own_function(n.op) for n in program.nodes
+    ):
         return program
-    inliner = _Inliner(read, operations)
+    inliner = _Inliner(read, operations, plan_function)
     for node in program.nodes:
         inliner.add(inliner.own(node), node.order)
     for node in inliner.nodes:
@@ -75,9 +83,12 @@ _Inner = tuple[Node, tuple[object, ...]]
 class _Inliner:
     """Walks through nodes and bodies; `same` maps values that were replaced."""
 
-    def __init__(self, read: type, operations: Operations, depth: int = 0) -> None:
+    def __init__(
+        self, read: type, operations: Operations, plan_function: PlanFunction, depth: int = 0
+    ) -> None:
         self._read = read
         self._operations = operations
+        self._plan_function = plan_function
         self._depth = depth
         self.nodes: list[Node] = []
         self._own: set[Node] = set()
@@ -116,6 +127,8 @@ class _Inliner:
         elif _functions(node):
             self._add_blocks(node)
         else:
+            if has_own_function(node.op):
+                node.op = self._plan_function(node)
             self._append(node)
 
     def own(self, node: Node) -> Node:
@@ -123,6 +136,7 @@ class _Inliner:
         is_changed = (
             isinstance(node.op, Call)
             or bool(_functions(node))
+            or has_own_function(node.op)
             or self._is_fed(node)
             or any(v in self.same or is_back_edge(v, node) for v in node.inputs)
             or any(n in self._instead for n in node.control)
@@ -245,7 +259,7 @@ class _Inliner:
                 f"expected at most {MOST_NESTED} branches and loops in each other, got more: "
                 "what repeats is a loop, or calls of a function"
             ).located(op=owner.name, op_type=owner.op.type, **where(owner.origins[0]))
-        inner = _Inliner(self._read, self._operations, self._depth + 1)
+        inner = _Inliner(self._read, self._operations, self._plan_function, self._depth + 1)
         inner.same, inner.tensors = self.same, self.tensors
         given = [*feeds, *captured]
         values: dict[Tensor, Value] = {}
@@ -314,6 +328,11 @@ def _functions(node: Node) -> tuple[Any, ...]:
     return getattr(node.op, "functions", ())
 
 
+def has_own_function(op: Any) -> bool:
+    """Whether an op runs a function by itself, as often as it likes: it is planned apart."""
+    return getattr(op, "plans_function", False) and hasattr(op.function, "block")
+
+
 def _carried(function: Any, count: int) -> list[Value]:
     """Returns stand-ins for what changes from one iteration of a loop to the next."""
     made = []
@@ -323,4 +342,4 @@ def _carried(function: Any, count: int) -> list[Value]:
     return made
 
 
-__all__ = ["inline"]
+__all__ = ["has_own_function", "inline"]
