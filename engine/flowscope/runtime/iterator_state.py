@@ -254,7 +254,7 @@ class IteratorState(QueueState):
 
     # -- taking out -----------------------------------------------------------------------------
 
-    def take(self, count: int) -> list[Element] | None:
+    def take(self, count: int, is_noted: bool = True) -> list[Element] | None:
         """Takes an element out, or computes it; returns None if somebody else computes one.
 
         Raises:
@@ -268,21 +268,21 @@ class IteratorState(QueueState):
                 return None
             if self._elements:
                 found = self._elements.popleft()
-                self._note_taken(current_step(), found)
+                self._note_taken(current_step() if is_noted else None, found)
             elif current.has_ended:
                 raise self._end()
             else:
                 found = None
                 current.is_busy = True
         if found is None:
-            found = self._computed(current)
+            found = self._computed(current, is_noted)
         elif len(self._elements) <= self.capacity // 2:  # a thread is worth while for several
             self._go_on()
         if isinstance(found, Failed):
             raise found.error
         return [found]
 
-    def _computed(self, current: _Pass) -> Element:
+    def _computed(self, current: _Pass, is_noted: bool) -> Element:
         """Returns the next element, computed on this thread."""
         try:
             found = current.next()
@@ -292,19 +292,21 @@ class IteratorState(QueueState):
         finally:
             current.is_busy = False
             self._go_on()
-        self._note_taken(current_step(), found)
+        self._note_taken(current_step() if is_noted else None, found)
         return found
 
-    def dequeue(self, count: int, finish: Finish, up_to: bool = False) -> Callable[[], None]:
+    def dequeue(
+        self, count: int, finish: Finish, up_to: bool = False, reader: Any = None
+    ) -> Callable[[], None]:
         """Takes an element out, waiting for it; returns what gives the wait up."""
         try:
-            found = self.take(1)
+            found = self.take(1, reader is None)
         except Exception as e:
             found = e  # type: ignore[assignment]
         if found is not None:
             finish(found)
             return lambda: None
-        give_up = super().dequeue(1, finish)
+        give_up = super().dequeue(1, finish, up_to, reader)
         self._go_on()
         return give_up
 
@@ -324,7 +326,7 @@ class IteratorState(QueueState):
             wait = next(iter(self._dequeues))
             if self._elements:
                 found = self._elements.popleft()
-                self._note_taken(wait.step, found)
+                self._note_taken(wait.noted, found)
                 done.append((wait.finish, found.error if isinstance(found, Failed) else [found]))
             elif self._pass is not None and self._pass.has_ended:
                 done.append((wait.finish, self._end()))
