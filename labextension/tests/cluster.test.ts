@@ -100,9 +100,16 @@ test("the newest answer counts, and it is known that one is under way", () => {
   model.changed.connect(() => changes++, new AbortController().signal);
   assert.deepEqual([model.isKnown, model.isAsked], [false, false]);
   const [first, second] = [model.ask().request_id, model.ask().request_id];
-  model.take(told(second));
-  model.take(told(first, null));
+  model.take(told(second), 3);
+  model.take(told(first, null), 3);
   assert.deepEqual([model.status, model.isAsked, changes], [STATUS, false, 1]);
-  model.take(told(model.ask().request_id, null, "the scheduler is gone"));
+  model.take(told(model.ask().request_id, null, "the scheduler is gone"), 5);
   assert.deepEqual([model.status, model.problem], [null, "the scheduler is gone"]);
+});
+
+test("what was told when a step ran is kept: the last look before its end", () => {
+  const model = new ClusterModel();
+  const at = (text: string): ClusterStatus => ({ ...STATUS, dashboard: text });
+  for (const [text, steps] of [["a", 3], ["b", 3], ["c", 9]] as const) model.take(told(model.ask().request_id, at(text)), steps);
+  assert.deepEqual([2, 3, 8, 9, 90].map((step) => model.statusAt(step)?.dashboard), [undefined, "b", "b", "c", "c"]);
 });

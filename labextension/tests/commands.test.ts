@@ -9,6 +9,7 @@ import { DebugModel } from "../src/model/debug.js";
 import { Drawers } from "../src/view/drawers.js";
 import { GraphModel } from "../src/model/graph.js";
 import { PANELS, panelsIn } from "../src/view/registry.js";
+import { Store } from "../src/model/store.js";
 import { SessionLink } from "../src/view/session_link.js";
 import { snapshotOf } from "../dev/builder.js";
 import type { SessionState } from "../src/wire/messages.js";
@@ -23,7 +24,7 @@ function steering(): { readonly table: CommandTable; readonly sent: string[]; te
   const model = new GraphModel();
   const session = new SessionLink((name, value) => sent.push(value === undefined ? name : `${name} ${value}`));
   const drawers = new Drawers();
-  const view: Partial<ViewContext> = { model, session, drawers, debug: new DebugModel(model) };
+  const view: Partial<ViewContext> = { model, session, drawers, debug: new DebugModel(model), store: new Store() };
   const table = new CommandTable(() => view as ViewContext, new AbortController().signal);
   return { table, sent, drawers, session, tell: (state) => model.applySnapshot(snapshotOf([], { ...SESSION, state })) };
 }

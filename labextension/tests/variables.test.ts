@@ -66,35 +66,48 @@ const told = (request_id: number, values: readonly ValueState[] = []): Variables
 
 test("an idle session is asked once, and again when steps have run or others are in sight", () => {
   const { model, one } = open();
-  assert.deepEqual(one.question(["v"], 0), { request_id: 1, measured: ["v"] });
-  assert.equal(one.question(["v"], 50), null);
+  assert.deepEqual(one.question(["v"], null, 0), { request_id: 1, measured: ["v"], step: null });
+  assert.equal(one.question(["v"], null, 50), null);
   one.take(told(1));
-  assert.equal(one.question(["v"], 60), null);
-  assert.equal(one.question(["w"], 70)?.request_id, 2);
+  assert.equal(one.question(["v"], null, 60), null);
+  assert.equal(one.question(["w"], null, 70)?.request_id, 2);
   one.take(told(2));
   model.session = { ...SESSION, steps: 6 };
-  assert.equal(one.question(["w"], 80)?.request_id, 3);
-  assert.equal(one.question(Array.from({ length: 40 }, (_, k) => `v${k}`), 90), null, "one question at a time");
+  assert.equal(one.question(["w"], null, 80)?.request_id, 3);
+  assert.equal(one.question(Array.from({ length: 40 }, (_, k) => `v${k}`), null, 90), null, "one question at a time");
   one.take(told(3));
-  assert.equal(one.question(Array.from({ length: 40 }, (_, k) => `v${k}`), 100)?.measured.length, MOST_MEASURED);
+  assert.equal(one.question(Array.from({ length: 40 }, (_, k) => `v${k}`), null, 100)?.measured.length, MOST_MEASURED);
 });
 
 test("while a step runs it is asked again at a modest rate; a lost answer is not waited for", () => {
   const { model, one } = open();
   model.session = { ...SESSION, state: "running" };
-  one.question(["v"], 0);
+  one.question(["v"], null, 0);
   one.take(told(1));
-  assert.equal(one.question(["v"], REFRESH_MS - 1), null);
-  assert.equal(one.question(["v"], REFRESH_MS)?.request_id, 2);
-  assert.equal(one.question(["v"], REFRESH_MS * 3), null);
+  assert.equal(one.question(["v"], null, REFRESH_MS - 1), null);
+  assert.equal(one.question(["v"], null, REFRESH_MS)?.request_id, 2);
+  assert.equal(one.question(["v"], null, REFRESH_MS * 3), null);
   one.forget();
-  assert.equal(one.question(["v"], REFRESH_MS * 3)?.request_id, 3);
+  assert.equal(one.question(["v"], null, REFRESH_MS * 3)?.request_id, 3);
 });
 
 test("what has scrolled away keeps its numbers; what has lost its value has none", () => {
   const { one } = open();
-  one.question([], 0);
+  one.question([], null, 0);
   one.take(told(1, [value("a/bias"), value("late")]));
   assert.equal(one.value("a/bias")?.mean, 0.5);
   assert.equal(one.value("late"), null);
+});
+
+test("of a step that was gone back to the values before it are asked for once, and none of the present stays", () => {
+  const { model, one } = open();
+  one.question(["a/bias"], null, 0);
+  one.take(told(1, [value("a/bias"), value("late")]));
+  model.session = { ...SESSION, state: "running" };
+  assert.deepEqual(one.question(["a/bias"], 4, 10), { request_id: 2, measured: ["a/bias"], step: 4 });
+  one.take(told(2));
+  assert.equal(one.question(["a/bias"], 4, 10 + 5 * REFRESH_MS), null, "the past does not change");
+  assert.deepEqual([one.step, one.value("a/bias")], [4, null]);
+  const row = { ...ALL[0]!, is_initialized: true, written_in: null };
+  assert.deepEqual([writtenText(row, 4), writtenText(row), writtenText({ ...row, written_in: 2 }, 4)], ["before 4", "outside of steps", "step 2"]);
 });

@@ -17,7 +17,7 @@ const sessionOf = (state: SessionState["state"], ...stops: StopState[]): Session
 const nameOf = (op: number): string | null => (op === 2 ? "layer/fc0" : null);
 const shown = (link: Link, state: SessionState["state"] | null, rest: Partial<StopState> | null = null): ReturnType<typeof viewState> => {
   const stop = rest === null ? null : stopOf(rest);
-  return viewState(link, state === null ? null : sessionOf(state, ...(stop ? [stop] : [])), stop, nameOf);
+  return viewState(link, state === null ? null : sessionOf(state, ...(stop ? [stop] : [])), stop, null, nameOf);
 };
 
 test("every session's state, with and without a step that stands, has one kind", () => {
@@ -57,7 +57,19 @@ test("the words say where the step stands, and never that a past one is idle", (
   assert.equal(shown("heard", "paused", HAND).text, "paused");
   assert.equal(shown("heard", "idle", PAST).text, "past: step 4");
   const [now, past] = [stopOf(POINT, 7), stopOf(PAST, 5)];
-  assert.equal(viewState("heard", sessionOf("paused", now, past), past, nameOf).text, "past: step 5, step 7 is held");
+  assert.equal(viewState("heard", sessionOf("paused", now, past), past, null, nameOf).text, "past: step 5, step 7 is held");
+});
+
+test("a recorded step that is shown is named beside every state, and changes nothing that can be done", () => {
+  for (const link of ["saved", "recording", "silent", "heard"] as const) {
+    for (const state of [null, ...STATES]) {
+      const session = state === null ? null : sessionOf(state);
+      const [then, now] = [9, null].map((step) => viewState(link, session, null, step, nameOf));
+      assert.deepEqual(then, { ...now, shown: 9, text: `${now?.text}; step 9 shown` });
+    }
+  }
+  const past = stopOf(PAST, 5);
+  assert.equal(viewState("heard", sessionOf("idle", past), past, 5, nameOf).text, "past: step 5");
 });
 
 test("only what stands goes on, and only the past is left", () => {

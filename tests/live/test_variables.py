@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ PATIENCE_S = 20
 
 def asked(view=7, number=1, *measured):
     told = {"kind": "ask_variables", "view": view, "request_id": number}
-    return message_from({**told, "measured": list(measured)})
+    return message_from({**told, "measured": list(measured), "step": None})
 
 
 def answer(feed, question):
@@ -33,9 +34,15 @@ def answer(feed, question):
 
 
 def test_a_question_names_what_is_measured():
-    assert asked(7, 3, "v", "w") == AskVariables(7, 3, ("v", "w"))
-    for wrong in ({"view": 0}, {"measured": "v"}, {"measured": [1]}, {"request_id": None}):
-        whole = {"kind": "ask_variables", "view": 7, "request_id": 1, "measured": []}
+    assert asked(7, 3, "v", "w") == AskVariables(7, 3, ("v", "w"), None)
+    for wrong in (
+        {"view": 0},
+        {"measured": "v"},
+        {"measured": [1]},
+        {"request_id": None},
+        {"step": 1.5},
+    ):
+        whole = {"kind": "ask_variables", "view": 7, "request_id": 1, "measured": [], "step": 2}
         with pytest.raises(ValueError, match="not a message of protocol"):
             message_from({**whole, **wrong})
 
@@ -103,3 +110,33 @@ def test_the_newest_question_of_a_view_is_answered(graph):
             numbers.append(told.get(timeout=PATIENCE_S).request_id)
     assert numbers == sorted(set(numbers))
     assert told.empty()
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_values_before_a_recorded_step_are_told(graph, mode):
+    v = fs.Variable([1.0, 3.0], name="v")
+    other = fs.Variable([5.0], name="other")
+    step = v.assign_add([1.0, 2.0])
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+
+        def at(number):
+            told = answer(Feed(graph, sess), replace(asked(7, 1, "v", "other"), step=number))
+            values = {one.name: (one.min, one.max) for one in told.values}
+            return told.error, values, {one.name: one for one in told.rows}
+
+        sess.run([v.initializer, other.initializer])
+        assert "nothing is recorded" in at(0)[0]
+        history = sess.debug.record([])
+        for _ in range(3):
+            sess.run(step)
+        sess.run(other.assign([7.0]))
+        numbers = history.steps
+        first = numbers[0]
+        error, values, rows = at(first)
+        assert error == "" and values == {"v": (1.0, 3.0), "other": (5.0, 5.0)}
+        assert at(first + 1)[1]["v"] == (2.0, 5.0)
+        assert at(first + 2)[1]["v"] == (3.0, 7.0)
+        _, values, rows = at(first + 3)
+        assert values["other"] == (5.0, 5.0), "before the step that writes it"
+        assert "as it is now" in rows["v"].why and values["v"] == (4.0, 9.0)
+        assert f"step {first + 9} is not kept" in at(first + 9)[0]

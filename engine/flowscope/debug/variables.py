@@ -8,7 +8,7 @@ are looked at, so that a look costs the same whatever there is.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -145,6 +145,43 @@ def variables(
     )
 
 
+def before(found: Variables, session: Session, step: int) -> Variables:
+    """Variables with the values that they had before a recorded step.
+
+    Args:
+        found: The variables now; those with `statistics` are measured again.
+        session: The session whose steps are recorded.
+        step: The number of the step in its session.
+
+    Raises:
+        FailedPreconditionError: Nothing is recorded, or not this step.
+    """
+    history = session.debug.history if session.is_debugged else None
+    if history is None:
+        raise FailedPreconditionError("nothing is recorded: record steps, then go back to one")
+    values = history.inputs.variables_before(step)
+    return Variables(_before(one, step, values) for one in found)
+
+
+def _before(one: VariableInfo, step: int, values: Mapping[str, Any]) -> VariableInfo:
+    if one.name not in values:
+        why = f"no recorded step from {step} on uses it: as it is now"
+        return one if one.is_initialized is None else replace(one, why=one.why or why)
+    value = values[one.name]
+    if value is None:
+        kept = replace(one, is_initialized=False, nbytes=0, written_in=None)
+        return replace(kept, statistics=None, why="")
+    earlier = None if (one.written_in or 0) >= step else one.written_in
+    shape, nbytes = tuple(value.shape), int(value.nbytes)
+    told = None if one.statistics is None else statistics(_some(value))
+    if told is not None:
+        told = replace(told, shape=shape, nbytes=nbytes)
+    return replace(
+        one, shape=shape, nbytes=nbytes, is_initialized=True, written_in=earlier, statistics=told,
+        why="",
+    )  # fmt: skip
+
+
 def _trained(session: Session) -> list[Any]:
     listed = session.graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)
     return [v for v in listed if hasattr(v, "handle")]
@@ -245,4 +282,4 @@ def _some(value: Any) -> Any:
     return on_host(value)
 
 
-__all__ = ["MOST_ELEMENTS", "VariableInfo", "Variables", "variables"]
+__all__ = ["MOST_ELEMENTS", "VariableInfo", "Variables", "before", "variables"]

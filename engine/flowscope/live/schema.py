@@ -125,7 +125,7 @@ from flowscope.live.variables_schema import (
     VariableState as VariableState,
 )
 
-PROTOCOL = 11
+PROTOCOL = 12
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flowscope.debug.stops import Look
-from flowscope.debug.variables import VariableInfo, variables
+from flowscope.debug.variables import VariableInfo, before, variables
 from flowscope.errors import OpError
 from flowscope.live.batches import Batches
 from flowscope.live.debugging import seen_state
@@ -52,6 +52,8 @@ def _answer(asking: list[tuple[Session, _Asking]]) -> None:
 def _told(session: Session, asked: AskVariables) -> Variables:
     try:
         found = variables(session, measured=frozenset(asked.measured[:MOST_MEASURED]))
+        if asked.step is not None:
+            found = before(found, session, asked.step)
     except OpError as e:
         return refused(asked, e.message)
     return Variables(

@@ -16,6 +16,8 @@ class AskVariables:
     request_id: int
     #: The names of those of whose values numbers are wanted; no more than `MOST_MEASURED` are told.
     measured: tuple[str, ...]
+    #: The recorded step before which the values are wanted; None for those of now.
+    step: int | None
     kind: Literal["ask_variables"] = "ask_variables"
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.errors import FailedPreconditionError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
 from flowscope.ops.host.checks import AssertTrue
@@ -109,6 +110,29 @@ class InputRecorder:
     def find(self, number: int) -> StepInputs | None:
         """Returns what a step was computed from; None where that is not kept."""
         return next((one for one in list(self._kept) if one.number == number), None)
+
+    def variables_before(self, number: int) -> dict[str, Any]:
+        """Values that variables had before a step, by name; None for one that had none.
+
+        A variable that the step does not use has the value that it has before the next step that
+        does, as long as all steps between are kept.
+
+        Raises:
+            FailedPreconditionError: The step is not kept.
+        """
+        found: dict[str, Any] = {}
+        expected = number
+        for one in list(self._kept):
+            if one.number < number:
+                continue
+            if one.number != expected:
+                break
+            for name, _, value in one.variables.values():
+                found.setdefault(name, value)
+            expected += 1
+        if expected == number:
+            raise FailedPreconditionError(f"step {number} is not kept: {self.why_not(number)}")
+        return found
 
     def why_not(self, number: int) -> str:
         """Returns why a step is not kept."""

@@ -9,6 +9,9 @@ import { Signal } from "./signal.js";
 /** So much of what Dask allows is too much: Dask itself spills from 60 % on and pauses a worker at 80 %. */
 const FULL = { high: 0.6, critical: 0.8 } as const;
 
+/** Looks at the cluster that are kept to be gone back to. */
+const MOST_EARLIER = 600;
+
 /** What a bar shows: a share from 0 to 1, and how bad that is. */
 export interface Fill {
   readonly share: number;
@@ -67,10 +70,17 @@ export class ClusterModel {
   #request = 0;
   #answered = 0;
   #told: Cluster | null = null;
+  /** What was told earlier, with how many steps had ended then. */
+  readonly #earlier: { readonly steps: number; readonly status: ClusterStatus }[] = [];
 
   /** Null before an answer, and where there is no cluster. */
   get status(): ClusterStatus | null {
     return this.#told?.status ?? null;
+  }
+
+  /** What was told when a step ran, or last before it; null where nobody looked. */
+  statusAt(step: number): ClusterStatus | null {
+    return [...this.#earlier].reverse().find(({ steps }) => steps <= step)?.status ?? null;
   }
 
   /** Why nothing is known. */
@@ -92,10 +102,15 @@ export class ClusterModel {
     return { request_id: ++this.#request };
   }
 
-  take(told: Cluster): void {
+  /** @param steps how many steps have ended */
+  take(told: Cluster, steps: number): void {
     if (told.request_id <= this.#answered) return;
     this.#answered = told.request_id;
     this.#told = told;
+    // Between two steps the last look counts.
+    if (told.status && this.#earlier[this.#earlier.length - 1]?.steps === steps) this.#earlier.pop();
+    if (told.status) this.#earlier.push({ steps, status: told.status });
+    if (this.#earlier.length > MOST_EARLIER) this.#earlier.shift();
     this.changed.emit();
   }
 }

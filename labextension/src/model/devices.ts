@@ -69,17 +69,20 @@ export type Counts = Uint32Array;
 export class DeviceMix {
   readonly devices: ReadonlyMap<string, number>;
   readonly #model: GraphModel;
+  readonly #placedIn: ReadonlyMap<number, string> | null;
   readonly #scopes = new Map<string, Counts>();
 
-  constructor(model: GraphModel, devices: ReadonlyMap<string, number>) {
-    [this.#model, this.devices] = [model, devices];
+  /** @param placedIn where operations stood in a step that was gone back to; what is not in it did not run */
+  constructor(model: GraphModel, devices: ReadonlyMap<string, number>, placedIn: ReadonlyMap<number, string> | null = null) {
+    [this.#model, this.devices, this.#placedIn] = [model, devices, placedIn];
     this.#countsOf("");
     const homes = new Map<Scope, Counts>();
-    for (const { id, placed } of model.nodes.values()) {
+    for (const node of model.nodes.values()) {
+      const { id } = node;
       const home = model.tree.homeOf(id);
       const counts = homes.get(home) ?? this.#none();
       homes.set(home, counts);
-      counts[this.#number(placed)]! += 1;
+      counts[this.#number(node)]! += 1;
     }
     for (const [home, counts] of homes) {
       for (let scope: Scope | null = home; scope; scope = scope.parent) add(this.#countsOf(scope.path), counts);
@@ -98,11 +101,12 @@ export class DeviceMix {
     const node = this.#model.nodes.get(opOf(box) ?? -1);
     if (!node) return null;
     const counts = this.#none();
-    counts[this.#number(node.placed)] = 1;
+    counts[this.#number(node)] = 1;
     return counts;
   }
 
-  #number(placed: string | null): number {
+  #number(node: { readonly id: number; readonly placed: string | null }): number {
+    const placed = this.#placedIn === null ? node.placed : (this.#placedIn.get(node.id) ?? null);
     return placed === null ? this.devices.size : (this.devices.get(placed) ?? this.devices.size);
   }
 

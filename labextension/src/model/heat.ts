@@ -49,14 +49,19 @@ export function heatOf(table: Table, program: number, nodes: GraphModel["nodes"]
       rows.push(row);
     }
   }
+  const take = (from: ArrayLike<number> | undefined, by = 1): Float64Array => Float64Array.from(rows, (row) => (from?.[row] ?? 0) * by);
+  return heatFrom(ops, nodes, {
+    count: take(count), self_ns: take(self_us, 1e3), total_ns: take(total_us, 1e3), time: take(share),
+    phase: rows.map((row) => PHASES[phase?.[row] ?? 0] ?? ""),
+  });
+}
+
+/** What nodes cost, with the bytes that their operations make. */
+export function heatFrom(ops: Heat["ops"], nodes: GraphModel["nodes"], costs: Omit<Heat, "ops" | "bytes" | "memory">): Heat {
   const bytes = Float64Array.from(ops, (made) => madeBytes(made, nodes));
   const known = bytes.map((one) => (Number.isNaN(one) ? 0 : one));
   const all = known.reduce((sum, one) => sum + one, 0);
-  const take = (from: ArrayLike<number> | undefined, by = 1): Float64Array => Float64Array.from(rows, (row) => (from?.[row] ?? 0) * by);
-  return {
-    ops, count: take(count), self_ns: take(self_us, 1e3), total_ns: take(total_us, 1e3), time: take(share), bytes,
-    phase: rows.map((row) => PHASES[phase?.[row] ?? 0] ?? ""), memory: known.map((one) => (all > 0 ? one / all : 0)),
-  };
+  return { ops, ...costs, bytes, memory: known.map((one) => (all > 0 ? one / all : 0)) };
 }
 
 /** What a node makes, NaN where that is not known: its own operation comes first. */

@@ -2,6 +2,7 @@
 import type { ProgramState, Spans as ToldSpans, TraceState } from "../wire/messages.js";
 import type { GraphModel } from "./graph.js";
 import { heatOf, type Heat } from "./heat.js";
+import { heatOfStep, type StepHeat } from "./heat_step.js";
 import { recordingOf, stepOf, type RecordedStep, type Recording } from "./recording.js";
 import { Signal } from "./signal.js";
 
@@ -12,6 +13,9 @@ export class TraceModel {
   #state: TraceState | null = null;
   #steps: readonly RecordedStep[] = [];
   #heat: Heat | null = null;
+  /** The step that was gone back to, and what it cost, once that is told. */
+  #step: number | null = null;
+  #stepHeat: StepHeat | null = null;
   /** The name of the program that was chosen; null for the one that takes the most time. */
   #chosen: string | null = null;
   #toldAt_ms = 0;
@@ -32,9 +36,27 @@ export class TraceModel {
     return this.#steps;
   }
 
-  /** What the nodes cost in a step of the program that is shown; null where none was recorded. */
+  /** What the nodes cost in the step that was gone back to, else in a step of the program that is shown; null where none was recorded. */
   get heat(): Heat | null {
-    return this.#heat;
+    return this.#stepHeat ?? this.#heat;
+  }
+
+  /** What is told of the step that was gone back to; null where that is the present, or nothing is told of it yet. */
+  get stepHeat(): StepHeat | null {
+    return this.#stepHeat;
+  }
+
+  /** Goes back to a step; null for the present. */
+  goTo(step: number | null): void {
+    this.#step = step;
+    this.#setStepHeat();
+    this.changed.emit("state");
+  }
+
+  #setStepHeat(): void {
+    const recording = this.#recording;
+    if (this.#step === null || (recording && recording.step.number !== this.#step)) this.#stepHeat = null;
+    else if (recording) this.#stepHeat = heatOfStep(recording, this.#model.nodes);
   }
 
   /** The programs whose steps were recorded, those that took the most time first. */
@@ -82,7 +104,7 @@ export class TraceModel {
     this.#toldAt_ms = now_ms;
     this.#steps = state?.steps.map(stepOf) ?? [];
     this.#setHeat();
-    if (!state) this.#recording = null;
+    if (!state) this.#recording = this.#stepHeat = null;
     this.changed.emit("state");
     if (!state) this.changed.emit("spans");
   }
@@ -101,6 +123,8 @@ export class TraceModel {
   takeSpans(told: ToldSpans): void {
     if (told.request_id !== this.#awaited) return;
     this.#recording = recordingOf(told, (id) => this.#model.ownId(id)) ?? this.#recording;
+    this.#setStepHeat();
     this.changed.emit("spans");
+    if (this.#step !== null) this.changed.emit("state");
   }
 }

@@ -32,6 +32,14 @@ export function whyNotRecorded(state: HistoryState | null, node: Node | null): s
   return node === null ? `Select an operation to see the value that was recorded. ${known}` : `The recording has no value of ${node.name}. ${known}`;
 }
 
+/** Why a running session has no value of a recorded step where an operation is selected. */
+export function whyNotKept(state: HistoryState | null, node: Node | null, step: number, canReplay: boolean): string {
+  if (node === null) return `Step ${whole(step)} is shown. Select an operation to see the value that it made then.`;
+  if (state === null) return `The values of step ${whole(step)} were not recorded: Past records values, and what steps can be computed again from.`;
+  if (canReplay) return `The value of ${node.name} in step ${whole(step)} was not kept; it can be computed again.`;
+  return `The value of ${node.name} in step ${whole(step)} was not kept, and the step cannot be computed again: Past tells which can.`;
+}
+
 /** Of a tensor without a value: why, as a sentence. */
 export function stateText({ state, why }: ValueState): string {
   const said = { alive: "", "not yet": "not made yet", gone: "gone", absent: "not in what runs" }[state];

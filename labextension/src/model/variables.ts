@@ -52,6 +52,9 @@ export class VariablesModel {
   #request = 0;
   #answer: Variables | null = null;
   #isWaiting = false;
+  #askedStep: number | null = null;
+  /** The step before which the answer tells the values; null for now. */
+  #step: number | null = null;
   #asked = "";
   #askedAt_ms = -Infinity;
   /** The newest numbers of values: what has scrolled out of sight keeps those that it had. */
@@ -65,24 +68,30 @@ export class VariablesModel {
     return this.#answer;
   }
 
+  /** The step before which the answer tells the values; null for now. */
+  get step(): number | null {
+    return this.#step;
+  }
+
   /** Numbers of a variable's value; null where none were told. */
   value(name: string): ValueState | null {
     return this.#values.get(name) ?? null;
   }
 
   /** What is to be asked now; null where nothing is, or not yet. */
-  question(inSight: readonly string[], now_ms: number): VariablesWish | null {
+  question(inSight: readonly string[], step: number | null, now_ms: number): VariablesWish | null {
     const { session, version } = this.#model;
     const measured = inSight.slice(0, MOST_MEASURED);
-    const key = JSON.stringify([version, session?.state ?? "", session?.steps ?? 0, measured]);
-    const isRunning = session?.state === "running";
+    const key = JSON.stringify([version, session?.state ?? "", session?.steps ?? 0, measured, step]);
+    const isRunning = session?.state === "running" && step === null;
     if (key === this.#asked && !isRunning) return null;
     const wait_ms = this.#isWaiting ? LOST_MS : isRunning ? REFRESH_MS : 0;
     if (now_ms - this.#askedAt_ms < wait_ms) return null;
     this.#asked = key;
     this.#askedAt_ms = now_ms;
     this.#isWaiting = true;
-    return { request_id: ++this.#request, measured };
+    this.#askedStep = step;
+    return { request_id: ++this.#request, measured, step };
   }
 
   /** What was asked is not waited for: the kernel may be another one, or nobody looks. */
@@ -96,13 +105,15 @@ export class VariablesModel {
     if (answer.request_id !== this.#request) return;
     this.#isWaiting = false;
     this.#answer = answer;
+    if (this.#step !== this.#askedStep) this.#values.clear();
+    this.#step = this.#askedStep;
     for (const value of answer.values) this.#values.set(value.name, value);
     for (const { name, is_initialized } of answer.rows) if (is_initialized === false) this.#values.delete(name);
     this.changed.emit();
   }
 
   rows(order: VariableOrder): VariableRow[] {
-    return variableRows(this.#answer?.rows ?? [], order, this.#values);
+    return variableRows(this.#answer?.rows ?? [], order, this.#values, this.#step);
   }
 }
 
@@ -112,14 +123,14 @@ interface Group {
 }
 
 /** The rows of a table; a variable stands where its slots are found, too. */
-export function variableRows(all: readonly VariableState[], { by, filter, withSlots }: VariableOrder, values: ReadonlyMap<string, ValueState>): VariableRow[] {
+export function variableRows(all: readonly VariableState[], { by, filter, withSlots }: VariableOrder, values: ReadonlyMap<string, ValueState>, step: number | null = null): VariableRow[] {
   const sought = filter.trim().toLowerCase();
   const isFound = (one: VariableState): boolean => sought === "" || textOf(one).includes(sought);
   const groups = groupsOf(all).filter(({ first, under }) => isFound(first) || under.some(isFound));
   if (by !== null) groups.sort(COMPARE[by]);
   return groups.flatMap(({ first, under }) => {
     const shown = withSlots ? under.filter((one) => isFound(first) || isFound(one)) : [];
-    return [rowOf(first, null, withSlots ? 0 : under.length, values), ...shown.map((one) => rowOf(one, first, 0, values))];
+    return [rowOf(first, null, withSlots ? 0 : under.length, values, step), ...shown.map((one) => rowOf(one, first, 0, values, step))];
   });
 }
 
@@ -145,20 +156,21 @@ const COMPARE: Readonly<Record<VariableColumn, (a: Group, b: Group) => number>> 
 
 const textOf = (one: VariableState): string => `${one.name} ${typeText(one)} ${one.device} ${writtenText(one)} ${one.is_trainable ? "trainable" : ""}`.toLowerCase();
 
-function rowOf(one: VariableState, above: VariableState | null, hidden: number, values: ReadonlyMap<string, ValueState>): VariableRow {
+function rowOf(one: VariableState, above: VariableState | null, hidden: number, values: ReadonlyMap<string, ValueState>, step: number | null): VariableRow {
   const start = above !== null && one.name.startsWith(`${above.name}/`) ? above.name.length + 1 : one.name.lastIndexOf("/") + 1;
   return {
     key: `o${one.op}`, op: one.op, name: one.name, scope: above === null ? one.name.slice(0, start) : "", short: one.name.slice(start),
     depth: above === null ? 0 : 1, hidden, type: typeText(one), bytes: one.is_initialized ? bytesText(one.nbytes) : "",
-    device: one.device, written: writtenText(one),
+    device: one.device, written: writtenText(one, step),
     isTrainable: one.is_trainable, why: one.why, value: values.get(one.name) ?? null,
   };
 }
 
 /** "step 12"; of one without a value, that. */
-export function writtenText({ is_initialized, written_in }: VariableState): string {
+export function writtenText({ is_initialized, written_in }: VariableState, before: number | null = null): string {
   if (is_initialized === null) return "not known";
   if (!is_initialized) return "not initialised";
+  if (written_in === null && before !== null) return `before ${whole(before)}`;
   return written_in === null ? "outside of steps" : `step ${whole(written_in)}`;
 }
 

@@ -18,6 +18,8 @@ export type PauseAction = "pause" | "continue" | "leave past";
 export interface ViewState {
   readonly kind: ViewKind;
   readonly text: string;
+  /** The recorded step that values, shares, devices, variables and the cluster are shown of; null for the present. */
+  readonly shown: number | null;
   /** null where there is nothing to pause and nothing to let go on. */
   readonly pause: PauseAction | null;
   /** Whether a move - an operation, an iteration - can be asked for. */
@@ -29,7 +31,7 @@ export interface ViewState {
   readonly isGoing: boolean;
 }
 
-type Allowed = Omit<ViewState, "kind" | "text" | "isHeld">;
+type Allowed = Omit<ViewState, "kind" | "text" | "shown" | "isHeld">;
 
 const NOTHING: Allowed = { pause: null, canMove: false, canStop: false, isGoing: false };
 
@@ -52,15 +54,18 @@ const TEXT: Readonly<Record<ViewKind, string>> = {
 
 /**
  * @param stop the step that is looked at where one stands
+ * @param shown the recorded step that was gone back to; null for the present
  * @param nameOf the name of the operation that is next there; null where it has none here
  */
-export function viewState(link: Link, session: SessionState | null, stop: StopState | null, nameOf: (op: number) => string | null): ViewState {
+export function viewState(link: Link, session: SessionState | null, stop: StopState | null, shown: number | null, nameOf: (op: number) => string | null): ViewState {
   const kind = kindOf(link, session, stop);
   const allowed = ALLOWED[kind];
   const isHeld = link === "heard" && stop !== null;
   // The real step can be stopped while the past is looked at.
   const canStop = allowed.canStop || (kind === "past" && session !== null && ALLOWED[session.state].canStop);
-  return { kind, text: textOf(kind, session, stop, nameOf), ...allowed, isHeld, canStop };
+  // What is computed again says itself which step it is.
+  const text = `${textOf(kind, session, stop, nameOf)}${shown === null || kind === "past" ? "" : `; step ${shown} shown`}`;
+  return { kind, text, shown, ...allowed, isHeld, canStop };
 }
 
 function kindOf(link: Link, session: SessionState | null, stop: StopState | null): ViewKind {

@@ -9,6 +9,7 @@ import { GraphModel, type Change } from "../model/graph.js";
 import { rate as rateText } from "../model/figures.js";
 import { levelText } from "../model/level_facts.js";
 import { PastModel } from "../model/past.js";
+import { Rewind } from "../model/rewind.js";
 import { OpenScopes } from "../model/open_scopes.js";
 import { PlacementModel } from "../model/placement.js";
 import { boxOf, Selection } from "../model/selection.js";
@@ -29,6 +30,7 @@ import { Drawers } from "./drawers.js";
 import { Finder } from "./finder.js";
 import { obeyPage, shareOpen, STATE_EVENT, tellPage, type ToldState } from "./host.js";
 import { LineLink } from "./line_link.js";
+import type { NoteLayer } from "./note_layer.js";
 import { Navigation } from "./navigation.js";
 import type { Region } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
@@ -98,7 +100,7 @@ export class App {
       model, store, selection, scopes, session, runs, stage, navigation, commands, slicer, until,
       trace: this.trace, debug: this.debug, past: this.past, summaries: this.summaries, variables: this.variables, explanation: this.explanation, culprit: this.culprit, findings: this.findings, placement: this.placement, cluster: this.cluster, carrier: { carry: () => null }, timeline: new Timeline(until),
       root: this.#root, graphKey: String(state?.get("graph_key") ?? ""), isDocked: arrangement.isDocked,
-      finder: new Finder(model, store), drawers, sections, tabRow, shown: new Signal<Picture>(),
+      rewind: new Rewind(store, this.trace, this.past), finder: new Finder(model, store), drawers, sections, tabRow, shown: new Signal<Picture>(),
     };
     // The app hears of a change before its panels do: they find the selection settled.
     model.changed.connect((change) => this.#onModel(change), until);
@@ -123,7 +125,7 @@ export class App {
     );
     for (const panel of [...panelsIn("panels"), ...panelsIn("about")]) sections.add(panel, panel.make(this.#view), until);
     this.#work.append(make("div", { class: "fs-parts" }, picture, sections.element), ...made("rail"));
-    this.#root.append(...made("top"), this.#work);
+    this.#root.append(...made("top"), this.#work, ...made("bottom"));
     this.#root.classList.toggle("fs-docked", isDocked);
     if (!isDocked && getComputedStyle(this.#root).getPropertyValue("--fs-height") === "") this.#root.style.setProperty("--fs-height", `${heightIn(innerHeight)}px`);
     const kept = keptIn(memory?.read(), new Set(sections.ids));
@@ -246,9 +248,15 @@ export class App {
     const key = liveKey(this.model.session);
     if (key === this.#liveKey) return;
     this.#liveKey = key;
-    const { stage, runs } = this.#view;
-    stage.notes.notes = this.model.level === "graph" ? [...notesOf(this.model, runs.setup), ...liveNotes(this.model, runs.setup)] : [];
+    const { stage } = this.#view;
+    stage.notes.notes = this.model.level === "graph" ? this.#notes() : [];
     stage.renewRunning();
+  }
+
+  /** What is fetched and fed; and what steps fetched lately, unless the past is looked at. */
+  #notes(): NoteLayer["notes"] {
+    const { runs, store } = this.#view;
+    return [...notesOf(this.model, runs.setup), ...(store.step === null ? liveNotes(this.model, runs.setup) : [])];
   }
 
   /** What the page shows of the session elsewhere. */
@@ -271,6 +279,12 @@ export class App {
       if (by !== this) this.#view.selection.settle();
       this.#onSelection();
       if (by !== this) navigation.bringIn();
+    } else if (what === "step") {
+      this.trace.goTo(store.step);
+      this.past.chooseStep(store.step);
+      this.#liveKey = "";
+      this.#onLive();
+      this.#tellState();
     } else if (what === "iteration") {
       stage.running.chosen = store.iteration;
       stage.renewRunning();
@@ -292,8 +306,8 @@ export class App {
 
   /** What is fetched or fed is another, or there are results. */
   #onRuns(): void {
-    const { stage, runs, commands } = this.#view;
-    stage.notes.notes = this.model.level === "graph" ? [...notesOf(this.model, runs.setup), ...liveNotes(this.model, runs.setup)] : [];
+    const { stage, commands } = this.#view;
+    stage.notes.notes = this.model.level === "graph" ? this.#notes() : [];
     stage.renewRunning();
     this.#light();
     commands.refresh();

@@ -1,6 +1,7 @@
 /** The cluster: workers, their memory and health, what each waits for, and what holds steps up. */
 import { pageOf, summaryText, workerRows, type WaitRow, type WorkerRow } from "../model/cluster.js";
 import { deviceQuestion } from "../model/devices.js";
+import { whole } from "../model/figures.js";
 import { opBox } from "../model/ids.js";
 import type { ClusterStatus, Finding } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
@@ -36,7 +37,7 @@ class ClusterPanel {
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { drawers, until, cluster, session } = view;
+    const { drawers, until, cluster, session, store } = view;
     const head = make("tr", {}, ...HEADS.map(([name, title]) => make("th", { scope: "col", title }, name)));
     this.#scroll = make("div", { class: "fs-cluster-scroll" }, make("table", { "aria-label": "Workers", "data-testid": "fs-cluster-table" }, make("thead", {}, head), this.#body));
     this.element = make(
@@ -50,6 +51,7 @@ class ClusterPanel {
       this.#later(PERIOD_MS);
     }, until);
     session.changed.connect(() => this.#update(), until);
+    store.changed.connect(({ what }) => what === "step" && this.#update(), until);
     drawers.changed.connect((id) => id === "cluster" && this.#open(), until);
     until.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
     this.#open();
@@ -73,11 +75,16 @@ class ClusterPanel {
   }
 
   #update(): void {
-    const { cluster, session, drawers } = this.#view;
+    const { cluster, session, drawers, store } = this.#view;
     if (!drawers.isOpen("cluster")) return;
-    const { status, problem } = cluster;
+    const { step } = store;
+    const { problem } = cluster;
+    // Where nobody looked at the cluster then, it is shown as it is.
+    const earlier = step === null ? null : cluster.statusAt(step);
+    const status = earlier ?? cluster.status;
     const isThere = status !== null;
-    const summary = isThere ? summaryText(status) : session.isLive && !cluster.isKnown ? "\u2026" : "";
+    const when = step === null || !isThere ? "" : earlier === null ? `now (not looked at in step ${whole(step)}): ` : `at step ${whole(step)}: `;
+    const summary = isThere ? `${when}${summaryText(status)}` : session.isLive && !cluster.isKnown ? "\u2026" : "";
     setText(this.#note, summary);
     this.#note.title = summary;
     setText(this.#problem, problem);

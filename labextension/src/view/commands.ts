@@ -118,13 +118,8 @@ function breakAt(id: string, label: string, key: string, shape: IconName, isAfte
   };
 }
 
-const stepBy = (by: 1 | -1) => ({ trace, store, root }: ViewContext): void => {
-  const { steps } = trace;
-  const here = store.step === null ? steps.length - 1 : steps.findIndex(({ number }) => number === store.step);
-  const to = steps[Math.max(0, here + by)];
-  store.chooseStep(here + by >= steps.length || !to ? null : to.number, root);
-};
-const hasSteps = ({ trace }: ViewContext): boolean => trace.steps.length > 0;
+const stepBy = (by: 1 | -1) => ({ rewind, root }: ViewContext): void => rewind.move(by, root);
+const hasSteps = ({ rewind }: ViewContext): boolean => rewind.steps.length > 0;
 const hasSpans = ({ trace }: ViewContext): boolean => trace.recording !== null;
 
 /** What the boxes show next. */
@@ -298,6 +293,10 @@ export const COMMANDS: readonly ViewCommand[] = [
       store.setHeat("device", root);
       root.querySelector<HTMLElement>(".fs-devices .fs-move-here")?.focus({ preventScroll: true });
     },
+  },
+  {
+    id: "play", label: "Play the recorded steps", keys: ["P"], icon: "play", isEnabled: hasSteps, isPressed: ({ rewind }) => rewind.isPlaying,
+    hint: "Show one recorded step after another: values, shares, devices, variables, cluster", run: ({ rewind, root }) => rewind.play(root),
   },
   { id: "step-earlier", label: "Earlier recorded step", keys: ["{"], icon: "earlier", isEnabled: hasSteps, run: stepBy(-1) },
   { id: "step-later", label: "Later recorded step", keys: ["}"], icon: "later", isEnabled: hasSteps, run: stepBy(1) },

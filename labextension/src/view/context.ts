@@ -9,6 +9,7 @@ import type { BoxId } from "../model/ids.js";
 import type { PastModel } from "../model/past.js";
 import type { OpenScopes } from "../model/open_scopes.js";
 import type { PlacementModel } from "../model/placement.js";
+import type { Rewind } from "../model/rewind.js";
 import type { Selection } from "../model/selection.js";
 import type { Signal } from "../model/signal.js";
 import type { SummariesModel } from "../model/summaries.js";
@@ -57,6 +58,8 @@ export interface ViewContext {
   readonly carrier: Carrier;
   /** What is recorded of tensors over steps and iterations. */
   readonly past: PastModel;
+  /** Which recorded step is looked at. */
+  readonly rewind: Rewind;
   /** What the kernel has explained of an operation. */
   readonly explanation: ExplanationModel;
   readonly culprit: CulpritModel;

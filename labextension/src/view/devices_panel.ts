@@ -1,6 +1,6 @@
 /** Which device each operation stands on: a legend above the stage that counts and filters, and the colours that the stage draws. */
 import { byNumber, deviceQuestion, DeviceMix, devicesOf, shortDevice } from "../model/devices.js";
-import { plural } from "../model/figures.js";
+import { plural, whole } from "../model/figures.js";
 import type { BoxId } from "../model/ids.js";
 import { movable } from "../model/placement.js";
 import { deviceMarks } from "../render/devices.js";
@@ -30,10 +30,11 @@ class DevicesPanel {
   readonly #card: MoveCard;
   #mix: DeviceMix | null = null;
   #version = -1;
+  #placedIn: ReadonlyMap<number, string> | null = null;
 
   constructor(view: ViewContext) {
     this.#view = view;
-    const { store, model, until, shown, placement, session, carrier } = view;
+    const { store, model, until, shown, placement, session, carrier, trace } = view;
     this.#card = new MoveCard(view, () => view.stage.element.focus({ preventScroll: true }));
     this.element = make("div", { class: "fs-devices", "data-testid": "fs-devices" }, this.#list, this.#note, this.#card.element);
     this.#list.addEventListener("click", ({ target }) => {
@@ -48,20 +49,23 @@ class DevicesPanel {
     model.changed.connect(({ graph }) => (graph ? this.#update() : this.#card.update()), until);
     placement.changed.connect(() => this.#update(), until);
     session.changed.connect(() => this.#update(), until);
+    trace.changed.connect((what) => what === "state" && store.heat === "device" && (trace.stepHeat?.devices ?? null) !== this.#placedIn && this.#update(), until);
     carrier.carry = (box) => this.#carry(box);
     shown.connect(() => this.#update(), until);
     this.#update();
   }
 
   #update(): void {
-    const { store, stage, model, navigation } = this.#view;
+    const { store, stage, model, navigation, trace } = this.#view;
     this.element.hidden = store.heat !== "device";
     if (this.element.hidden) return;
     this.#card.update();
     const all = devicesOf(model);
-    if (this.#mix === null || this.#version !== model.version || this.#mix.devices.size !== all.size) {
+    const placedIn = trace.stepHeat?.devices ?? null;
+    if (this.#mix === null || this.#version !== model.version || this.#mix.devices.size !== all.size || this.#placedIn !== placedIn) {
       this.#version = model.version;
-      this.#mix = new DeviceMix(model, all);
+      this.#placedIn = placedIn;
+      this.#mix = new DeviceMix(model, all, placedIn);
     }
     const mix = this.#mix;
     this.#showRows(mix);
@@ -92,6 +96,7 @@ class DevicesPanel {
     }));
     const unplaced = all[devices.size] ?? 0;
     if (model.level !== "graph") setText(this.#note, "what stands here is moved in the graph as written");
+    else if (this.#view.trace.stepHeat) setText(this.#note, `in step ${whole(this.#view.trace.stepHeat.step)}; ${plural(unplaced, "op")} did not run`);
     else setText(this.#note, devices.size === 0 ? "nothing has run yet" : unplaced > 0 ? `${plural(unplaced, "op")} in no step yet` : "");
   }
 

@@ -1,6 +1,6 @@
 /** Shares of a step on the boxes of the graph: a switch and a legend above the stage, and the bars that the stage draws. */
 import { HeatBoxes, HEATS, untakenBoxes, type Heat, type HeatKind } from "../model/heat.js";
-import { shareText } from "../model/figures.js";
+import { shareText, whole } from "../model/figures.js";
 import { opBox, type BoxId } from "../model/ids.js";
 import { shortName } from "../model/scopes.js";
 import { heatMarks } from "../render/heat.js";
@@ -64,7 +64,10 @@ class HeatPanel {
     this.#showScale();
     this.#showMost(heat, kind === "time" ? heat.time : heat.memory);
     this.#program.update();
-    setText(this.#note, "");
+    const { stepHeat } = trace;
+    if (stepHeat) this.#program.element.hidden = true;
+    const missing = store.step === null ? "" : `step ${whole(store.step)} was not traced; these are of others`;
+    setText(this.#note, !stepHeat ? missing : `of step ${whole(stepHeat.step)}${stepHeat.isPart ? ", without its shortest operations" : ""}`);
     const { graph } = navigation;
     const [boxes, untaken] = [this.#boxes, this.#untaken];
     stage.element.dataset.heat = kind;

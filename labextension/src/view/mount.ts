@@ -43,7 +43,7 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
     else if (instruction.kind === "told" && instruction.message.kind === "values") app.debug.takeValues(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "placement") app.placement.take(instruction.message);
     else if (instruction.kind === "told" && instruction.message.kind === "history") app.past.take(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "cluster") app.cluster.take(instruction.message);
+    else if (instruction.kind === "told" && instruction.message.kind === "cluster") app.cluster.take(instruction.message, app.model.session?.steps ?? 0);
     else if (instruction.kind === "told" && instruction.message.kind === "summaries") app.summaries.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "explanation") app.explanation.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "told" && instruction.message.kind === "variables") app.variables.take(finish(unpack(instruction.message, buffers)));

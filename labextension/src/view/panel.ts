@@ -2,10 +2,10 @@
 import type { ViewContext } from "./context.js";
 
 /**
- * Where a panel stands: at the top of the view; on the stage, or in the lines above and below it; in the column of tabs; beside
+ * Where a panel stands: at the top or the bottom of the view; on the stage, or in the lines above and below it; in the column of tabs; beside
  * the picture, as a section, to work with ("panels") or about what is selected ("about").
  */
-export type Region = "top" | "strip" | "stage" | "foot" | "rail" | "panels" | "about";
+export type Region = "top" | "bottom" | "strip" | "stage" | "foot" | "rail" | "panels" | "about";
 
 export interface Panel {
   readonly id: string;

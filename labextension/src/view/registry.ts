@@ -20,6 +20,7 @@ import { positionPanel } from "./position.js";
 import { morePanel, railPanel } from "./rail.js";
 import { runPanel } from "./run_panel.js";
 import { runBarPanel } from "./run_bar.js";
+import { scrubberPanel } from "./scrubber.js";
 import { savePanel } from "./save_panel.js";
 import { slowPanel } from "./slow_panel.js";
 import { speechPanel } from "./speech.js";
@@ -35,6 +36,7 @@ export const PANELS: readonly Panel[] = [
   positionPanel,
   crumbsPanel,
   legendPanel,
+  scrubberPanel,
   railPanel,
   morePanel,
   keysPanel,

@@ -11,6 +11,8 @@ import { drawCurve, sparkline } from "./sparkline.js";
 import { stateOf } from "./state.js";
 import type { Panel } from "./panel.js";
 
+/** A longer state takes the room of figures where there is little. */
+const LONG_STATE = 10;
 const ON_THE_WAY: readonly string[] = ["pausing", "stopping"];
 const RUN_BUTTONS = ["pause", "step-op", "step-iteration", "stop"] as const;
 
@@ -80,6 +82,7 @@ class RunBar {
     this.#state.dataset.state = kind;
     setText(this.#state, text);
     this.#state.title = text;
+    this.element.classList.toggle("fs-tells", text.length > LONG_STATE);
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? loopRate(model.run, isGoing) : rate(session.steps_per_s));
     setText(this.#stepTime, session?.step_time_s == null ? "" : `${duration(session.step_time_s)}/step${session.is_simulated ? ", wall" : ""}`);
@@ -93,7 +96,8 @@ class RunBar {
   }
 
   #showScalar(session: SessionState | null): void {
-    const found = headScalar(session?.scalars ?? []);
+    // A number of the present says nothing of the past that is shown.
+    const found = this.#view.store.step === null ? headScalar(session?.scalars ?? []) : null;
     this.#scalar.hidden = found === null;
     if (!found) return;
     setText(this.#scalarText, scalarText(found));
@@ -127,6 +131,7 @@ export const runBarPanel: Panel = {
     view.model.changed.connect(() => bar.update(), view.until);
     view.session.changed.connect(() => bar.updateLink(), view.until);
     view.debug.changed.connect(() => bar.update(), view.until);
+    view.store.changed.connect(({ what }) => what === "step" && bar.update(), view.until);
     bar.update();
     return bar.element;
   },

@@ -50,7 +50,9 @@ export class SpanQuestions {
 
   #follow(): void {
     const { trace, store, drawers } = this.#view;
-    if (!drawers.isOpen("timeline") || trace.steps.length === 0) return;
+    // A step that was gone back to is seen on the boxes, too; of one that was not traced nothing can be told.
+    const isSought = drawers.isOpen("timeline") || trace.steps.some(({ number }) => number === store.step);
+    if (!isSought || trace.steps.length === 0) return;
     const isNew = store.step === null ? trace.version !== this.#askedVersion : store.step !== this.#askedStep;
     if (!isNew) return;
     const wait = store.step === null ? this.#askedAt_ms + FOLLOW_MS - performance.now() : 0;

@@ -2,7 +2,7 @@
 import { viewState, type ViewState } from "../model/view_state.js";
 import type { ViewContext } from "./context.js";
 
-export function stateOf({ model, session, debug }: Pick<ViewContext, "model" | "session" | "debug">): ViewState {
+export function stateOf({ model, session, debug, store }: Pick<ViewContext, "model" | "session" | "debug" | "store">): ViewState {
   const link = session.isRecorded ? "recording" : !session.isLive ? "saved" : session.isHeard ? "heard" : "silent";
-  return viewState(link, model.session, debug.stop, (op) => model.nodes.get(model.ownId(op))?.name ?? null);
+  return viewState(link, model.session, debug.stop, store.step, (op) => model.nodes.get(model.ownId(op))?.name ?? null);
 }

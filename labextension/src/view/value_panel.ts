@@ -1,7 +1,8 @@
 /** The values of the selected operation's outputs at a stop. They are asked for while the panel is open. */
 import { targetOf } from "../model/debug.js";
+import { whole } from "../model/figures.js";
 import { momentText } from "../model/past.js";
-import { questionOf, whyNone, whyNotRecorded } from "../model/value_facts.js";
+import { questionOf, whyNone, whyNotKept, whyNotRecorded } from "../model/value_facts.js";
 import type { ValueState } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
@@ -14,13 +15,22 @@ class ValuePanel {
   readonly #note = make("p", { class: "fs-empty", role: "status", "data-testid": "fs-values-note" });
   readonly #said = make("p", { role: "status", "data-testid": "fs-replaced" });
   readonly #list = make("div");
+  readonly #again = make("button", { type: "button", class: "fs-button fs-wide", title: "Computes that step again, up to behind this operation: then all its values are there", ...OWN_KEYS }, "Compute the step again");
   #shown: unknown = null;
 
   constructor(view: ViewContext) {
     this.#view = view;
     const { until } = view;
-    this.element.append(this.#note, this.#said, this.#list);
+    this.element.append(this.#note, this.#said, this.#again, this.#list);
+    this.#again.addEventListener("click", () => this.#compute(), { signal: until });
     this.#list.addEventListener("submit", (event) => this.#replace(event), { signal: until });
+  }
+
+  /** Has the step that is looked at computed again, up to the selected operation. */
+  #compute(): void {
+    const { model, selection, store, session } = this.#view;
+    const node = targetOf(model, selection.box);
+    if (node !== null && store.step !== null) session.send("replay", { step: store.step, op: node.name, iterations: [] });
   }
 
   /** Sends what was typed in the place of a value. */
@@ -34,8 +44,14 @@ class ValuePanel {
     }
   }
 
+  /** Whether a recorded step is looked at: one that was computed again, and stands, tells all values. */
+  get #isOfPast(): boolean {
+    const { session, store, debug: { stop } } = this.#view;
+    return session.isRecorded || (store.step !== null && !(stop?.is_past && stop.step === store.step));
+  }
+
   update(): void {
-    if (this.#view.session.isRecorded) return this.#showRecorded();
+    if (this.#isOfPast) return this.#showRecorded();
     const { model, debug, selection, drawers, session } = this.#view;
     const question = questionOf(model, debug, selection.box);
     if (!drawers.isOpen("value") || question === null) debug.forget();
@@ -45,7 +61,7 @@ class ValuePanel {
 
   /** Of a recording: the value that the selected operation had in the chosen step. */
   #showRecorded(): void {
-    const { model, past, selection, drawers, session, stage } = this.#view;
+    const { model, past, selection, drawers, session, stage, store, rewind } = this.#view;
     if (!drawers.isOpen("value")) return;
     const node = targetOf(model, selection.box);
     const tensor = past.recordedOf((node?.outputs ?? []).map((_, k) => `${node?.name}:${k}`));
@@ -53,10 +69,12 @@ class ValuePanel {
     const question = tensor === null ? null : past.question();
     if (question !== null && session.isAnswered) session.askHistory({ request_id: past.await(question), ...question });
     const moment = past.moments[past.row];
+    const isThen = moment !== undefined && (store.step === null || moment.step === store.step);
     const [value, error] = tensor === null ? [null, ""] : [past.shown, past.answer?.error ?? ""];
-    setText(this.#note, tensor === null ? whyNotRecorded(past.state, node) : error);
+    setText(this.#note, tensor !== null ? error : session.isRecorded ? whyNotRecorded(past.state, node) : whyNotKept(past.state, node, store.step ?? 0, rewind.canReplay(store.step ?? -1)));
+    this.#again.hidden = session.isRecorded || node === null || (isThen && value !== null) || !rewind.canReplay(store.step ?? -1);
     this.#note.hidden = (this.#note.textContent ?? "") === "";
-    setText(this.#said, value && moment ? momentText(moment) : "");
+    setText(this.#said, value && moment ? `${momentText(moment)}${isThen ? "" : `: the last value before step ${whole(store.step ?? 0)}`}` : "");
     this.#said.hidden = this.#said.textContent === "";
     this.#said.className = "fs-note";
     if (value === this.#shown || (value === null && tensor !== null && error === "")) return;
@@ -66,6 +84,7 @@ class ValuePanel {
 
   #show(): void {
     const { model, debug, selection, stage } = this.#view;
+    this.#again.hidden = true;
     const note = whyNone(model, debug, selection.box);
     setText(this.#note, note);
     this.#note.hidden = note === "";
@@ -103,15 +122,14 @@ export const valuePanel: Panel = {
     model.changed.connect(({ fresh }) => {
       // The kernel may be another one, or may not have heard the question.
       if (fresh) debug.forget();
-      if (fresh && session.isRecorded) past.chooseStep(store.step);
+      if (fresh && store.step !== null) past.chooseStep(store.step);
       update();
     }, until);
     session.changed.connect(update, until);
     debug.changed.connect(update, until);
-    past.changed.connect(() => session.isRecorded && update(), until);
+    past.changed.connect(() => (session.isRecorded || store.step !== null) && update(), until);
     store.changed.connect(({ what }) => {
-      if (what === "step" && session.isRecorded) past.chooseStep(store.step);
-      if (what === "selection") update();
+      if (what === "selection" || what === "step") update();
     }, until);
     drawers.changed.connect((id) => id === "value" && update(), until);
     return panel.element;

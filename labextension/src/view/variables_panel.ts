@@ -1,4 +1,5 @@
 /** The variables of the graph: what the session keeps of them, and numbers of the values of those in sight. It is asked while the panel is open. */
+import { whole } from "../model/figures.js";
 import { deviceTexts } from "../model/devices.js";
 import { opBox, opOf, pathOf } from "../model/ids.js";
 import { numbersOf, REFRESH_MS, sampleText, summaryOf, VARIABLE_COLUMNS, wrongText, type VariableColumn, type VariableRow } from "../model/variables.js";
@@ -57,6 +58,7 @@ class VariablesPanel {
     session.changed.connect(() => this.#open(), until);
     variables.changed.connect(() => this.#update(), until);
     drawers.changed.connect((id) => id === "variables" && this.#open(), until);
+    store.changed.connect(({ what }) => what === "step" && this.#update(), until);
     store.changed.connect(({ what }) => what === "selection" && drawers.isOpen("variables") && this.#rows.markSelection(true), until);
     until.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
     this.#open();
@@ -90,9 +92,9 @@ class VariablesPanel {
   }
 
   #ask(): void {
-    const { session, variables, model } = this.#view;
+    const { session, variables, model, store } = this.#view;
     if (!session.isAnswered) return;
-    const wish = variables.question(this.#rows.inSight.map(({ name }) => name), performance.now());
+    const wish = variables.question(this.#rows.inSight.map(({ name }) => name), store.step, performance.now());
     if (wish !== null) session.askVariables(wish);
     else if (model.session?.state === "running") this.#later(REFRESH_MS);
   }
@@ -106,7 +108,7 @@ class VariablesPanel {
     setText(this.#empty, why);
     this.#empty.hidden = why === "";
     this.#scroll.hidden = why !== "";
-    setText(this.#note, why === "" && answer !== null ? summaryOf(answer, rows.length) : "");
+    setText(this.#note, why === "" && answer !== null ? `${variables.step === null ? "" : `before step ${whole(variables.step)}: `}${summaryOf(answer, rows.length)}` : "");
     for (const by of VARIABLE_COLUMNS) this.#heads.get(by)?.setAttribute("aria-sort", by !== this.#by ? "none" : by === "name" ? "ascending" : "descending");
     this.#rows.setRows(rows);
     this.#later(PAUSE_MS);

@@ -23,7 +23,7 @@ export type SummariesWish = Pick<AskSummaries, "request_id" | "step">;
 export type ExplanationWish = Pick<AskExplanation, "request_id" | "name">;
 
 /** What a view wants to know of variables. */
-export type VariablesWish = Pick<AskVariables, "request_id" | "measured">;
+export type VariablesWish = Pick<AskVariables, "request_id" | "measured" | "step">;
 
 /** What a view wants to know of the cluster. */
 export type ClusterWish = Pick<AskCluster, "request_id">;

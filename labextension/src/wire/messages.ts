@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 11;
+export const PROTOCOL = 12;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -943,6 +943,7 @@ export interface AskVariables {
   readonly view: number;
   readonly request_id: number;
   readonly measured: readonly string[];
+  readonly step: number | null;
   readonly kind: "ask_variables";
 }
 

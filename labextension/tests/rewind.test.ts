@@ -1,0 +1,73 @@
+/** Going through recorded steps: which there are, and what a step that was gone back to tells. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { GraphBuilder, snapshotOf } from "../dev/builder.js";
+import { DeviceMix } from "../src/model/devices.js";
+import { GraphModel } from "../src/model/graph.js";
+import { heatOfStep } from "../src/model/heat_step.js";
+import { ownTimes } from "../src/model/own_times.js";
+import { PastModel } from "../src/model/past.js";
+import type { Recording } from "../src/model/recording.js";
+import { nearest, recordedSteps, Rewind, whereText } from "../src/model/rewind.js";
+import { Store } from "../src/model/store.js";
+import type { TraceModel } from "../src/model/trace.js";
+
+const numbers = (...list: number[]): { readonly number: number }[] => list.map((number) => ({ number }));
+
+test("steps that were traced and those that can be computed again are gone through in one row", () => {
+  assert.deepEqual(recordedSteps(numbers(4, 12), { steps: 3, first: 5, last: 7 }), [4, 5, 6, 7, 12]);
+  assert.deepEqual(recordedSteps(numbers(12), { steps: 2, first: 5, last: 9 }), [5, 9, 12], "of those with gaps the ends are known");
+  assert.deepEqual(recordedSteps([], null), []);
+  assert.deepEqual([1, 4, 7, 8, 11, 99].map((n) => nearest([4, 8, 12], n)), [0, 0, 1, 1, 2, 2]);
+  assert.deepEqual([whereText([3, 41], null), whereText([3, 12, 41], 12), whereText([], 3)], ["now; steps 3 to 41 are recorded", "step 12 of 3 to 41", ""]);
+});
+
+test("playing goes from the first recorded step to the newest one, and any other move ends it", () => {
+  const store = new Store();
+  const rewind = new Rewind(store, { steps: numbers(3, 5, 9) } as unknown as TraceModel, new PastModel(new GraphModel()));
+  rewind.play(rewind);
+  const seen = [store.step];
+  for (let k = 0; k < 4 && rewind.isPlaying; k++) {
+    rewind.tick(rewind);
+    seen.push(store.step);
+  }
+  assert.deepEqual([seen, rewind.isPlaying], [[3, 5, 9, 9], false]);
+  rewind.move(1, rewind);
+  assert.equal(store.step, null, "behind the newest lies the present");
+  rewind.move(-2, rewind);
+  assert.equal(store.step, 5);
+  rewind.play(rewind);
+  rewind.go(9, rewind);
+  assert.deepEqual([rewind.isPlaying, store.step], [false, 9]);
+});
+
+/** A lane of a device with a loop that has two runs of "h" inside, one of "y" behind it, and a lane of feeds. */
+function recording(device: string): Recording {
+  return {
+    nodes: [{ name: "loop", type: "While", device, phase: "forward", ops: [0] }, { name: "h", type: "Tanh", device, phase: "forward", ops: [1] }, { name: "y", type: "Exp", device, phase: "gradient", ops: [2] }],
+    lanes: [{ name: device, kind: "device" }, { name: "feeds", kind: "feeds" }], frames: [],
+    step: { number: 7, begin_ns: 0, end_ns: 100, split: {}, error: "", isWhole: true },
+    spans: {
+      count: 5, lane: [0, 0, 0, 0, 1], node: [0, 1, 1, 2, -1], frame: [-1, 0, 0, -1, -1], iteration: [0, 0, 1, 0, 0],
+      begin_ns: Float64Array.from([10, 20, 40, 70, 0]), end_ns: Float64Array.from([60, 35, 55, 90, 10]),
+      stands_for: [1, 1, 1, 1, 1], isCritical: [0, 0, 0, 0, 0], bytes: [-1, -1, -1, -1, -1],
+    },
+    gaps: [], memory: { at_ns: new Float64Array(), bytes: new Float64Array() }, begin_ns: 0, end_ns: 100,
+  } as unknown as Recording;
+}
+
+test("what runs inside a span is not its own time, and shares of a step are of all that ran in it", () => {
+  assert.deepEqual([...ownTimes(recording("d"))], [20, 15, 15, 20, 10]);
+  const g = new GraphBuilder();
+  for (const [type, name] of [["While", "loop"], ["Tanh", "h"], ["Exp", "y"], ["Exp", "not_run"]] as const) g.op(type, name);
+  const model = new GraphModel();
+  model.applySnapshot(snapshotOf(g.nodes.map((node) => ({ ...node, placed: "here" }))));
+  const ids = ["loop", "h", "y"].map((name) => model.tree.idOf(name) ?? -1);
+  const told = recording("there");
+  const heat = heatOfStep({ ...told, nodes: told.nodes.map((node, k) => ({ ...node, ops: [ids[k] ?? -1] })) }, model.nodes);
+  assert.deepEqual([...heat.self_ns as Float64Array], [20, 30, 20]);
+  assert.deepEqual([...heat.count as Float64Array], [1, 2, 1]);
+  assert.deepEqual([heat.step, heat.isPart, heat.time[1]], [7, false, 30 / 70]);
+  const mix = new DeviceMix(model, new Map([["here", 0], ["there", 1]]), heat.devices);
+  assert.deepEqual([...mix.all], [0, 3, 1], "what did not run stood nowhere in it");
+});

@@ -1,0 +1,141 @@
+"""The line under the picture: all of a view is that of the recorded step that is chosen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live_host import LiveHost
+from playwright.sync_api import Page, expect
+
+import flowscope as fs
+
+#: Where pictures of what is tested are kept, to be looked at.
+OUTPUT = Path(__file__).parent / "output"
+STEPS = 8
+
+
+@pytest.fixture
+def session(graph: Any) -> Iterator[fs.Session]:
+    """A loop on one device, a variable that it updates on another."""
+    x = fs.placeholder(fs.float32, [3], name="x")
+    with fs.device("/CPU:1"):
+        w = fs.get_variable("w", [3], fs.float32, fs.zeros_initializer())
+
+    def body(i: Any, v: Any) -> tuple[Any, Any]:
+        return i + 1, fs.tanh(v, name="t")
+
+    _, v = fs.while_loop(lambda i, v: i < 3, body, [fs.constant(0), x], name="loop")
+    with fs.device("/CPU:1"):
+        fs.assign_add(w, v * 0.0 + x, name="train")
+    with fs.name_scope("head"):
+        fs.reduce_sum(x * x, name="loss")
+    with fs.Session(config=fs.ConfigProto(device_count={"CPU": 2})) as made:
+        made.run(fs.global_variables_initializer())
+        yield made
+        if made.debug.history is not None:
+            made.debug.history.remove()
+        made.resume()
+
+
+def feed_of(k: int) -> np.ndarray[Any, Any]:
+    return np.full(3, k + 1, np.float32)
+
+
+def recorded(host: LiveHost, page: Page, session: fs.Session) -> list[int]:
+    """Runs steps that are traced, and recorded; returns their numbers."""
+    page.get_by_test_id("fs-stage").press("R")
+    history = session.debug.record(["head/loss:0"])
+    line = page.get_by_test_id("fs-scrubbed")
+    for k in range(STEPS):
+        session.run(["train", "head/loss:0"], {"x:0": feed_of(k)})
+        told = rf"steps {history.steps[0]} to {history.steps[-1]} are recorded"
+        host.pump(lambda told=told, k=k: k == 0 or re.search(told, line.inner_text()) is not None)
+    return list(history.steps)
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (600, "dark")])
+def test_values_shares_devices_and_variables_are_those_of_the_chosen_step(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session, width: int, theme: str
+) -> None:
+    OUTPUT.mkdir(exist_ok=True)
+    host = open_host(width, theme)
+    steps = recorded(host, page, session)
+    stage, slider = page.get_by_test_id("fs-stage"), page.get_by_test_id("fs-scrubber")
+    assert int(slider.get_attribute("max") or 0) >= len(steps)
+    page.get_by_role("tab", name="Values").click()
+    page.get_by_role("button", name="Value", exact=True).first.click()
+    page.evaluate("window.choose('selection', 'head/loss')")
+    value, variables = page.get_by_test_id("fs-values"), page.get_by_test_id("fs-variables")
+    host.pump(value.is_visible)
+
+    def unfold(name: str) -> None:
+        """Brings a section into sight: where there is little room one stands at a time."""
+        title = page.locator(".fs-section-title", has_text=re.compile(rf"^{name}$"))
+        if title.get_attribute("aria-expanded") == "false":
+            title.click()
+
+    def goes_to(k: int) -> None:
+        """Whether value and variable are those of a step, and the header says so."""
+        unfold("Value")
+        loss = f"{3 * (k + 1) ** 2:g}"
+        held = sum(range(1, k + 1))
+        host.pump(lambda: re.search(rf"value\s*{loss}\b", value.inner_text()) is not None)
+        state = page.get_by_test_id("fs-state")
+        expect(state).to_have_text(re.compile(rf"; step {steps[k]} shown$"))
+        assert state.evaluate("e => e.scrollWidth <= e.clientWidth"), "and all of it is seen"
+        unfold("Variables")
+        host.pump(lambda: f"before step {steps[k]}" in (variables.text_content() or ""))
+        row = variables.locator("[data-variable='w']")
+        numbers = rf"(\b{held}(\.0*)?\s+){{3}}"
+        host.pump(lambda: re.search(numbers, row.inner_text() + " ") is not None)
+
+    slider.fill(str(0))
+    first = steps[0]
+    expect(page.get_by_test_id("fs-scrubbed")).to_contain_text(f"step {first} of {first} to")
+    goes_to(0)
+    slider.press("ArrowRight")
+    slider.press("ArrowRight")
+    goes_to(2)
+    assert host.chosen["step"] == steps[2], "the kernel is told"
+    page.screenshot(path=OUTPUT / f"rewind-{width}-{theme}.png")
+    page.get_by_role("button", name="Now").click()
+    expect(page.get_by_test_id("fs-state")).not_to_contain_text("shown")
+    # It plays from the first to the newest.
+    seen: set[str] = set()
+    stage.press("P")
+
+    def has_played() -> bool:
+        seen.add(page.locator(".fs-scrub").get_attribute("data-step") or "")
+        return str(steps[-1]) in seen
+
+    host.pump(has_played)
+    assert len(seen) >= STEPS - 2
+    host.pump(
+        lambda: page.get_by_role("button", name="Play").get_attribute("aria-pressed") != "true"
+    )
+
+
+def test_shares_and_devices_are_those_of_a_traced_step(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session
+) -> None:
+    host = open_host()
+    recorded(host, page, session)
+    stage = page.get_by_test_id("fs-stage")
+    stage.press("h")
+    if stage.get_attribute("data-heat") != "time":
+        page.get_by_test_id("fs-heat").select_option("time")
+    stage.press("{")
+    note = page.get_by_test_id("fs-heat-note")
+    host.pump(lambda: re.search(r"of step \d+", note.inner_text()) is not None)
+    number = int(page.locator(".fs-scrub").get_attribute("data-step") or -1)
+    assert f"of step {number}" in note.inner_text()
+    page.get_by_test_id("fs-heat").select_option("device")
+    devices = page.get_by_test_id("fs-devices-note")
+    host.pump(lambda: f"in step {number}" in devices.inner_text())
+    page.get_by_role("button", name="Now").click()
+    expect(devices).not_to_contain_text("in step")
