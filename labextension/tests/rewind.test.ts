@@ -34,7 +34,7 @@ test("playing goes from the first recorded step to the newest one, and any other
   assert.deepEqual([seen, rewind.isPlaying], [[3, 5, 9, 9], false]);
   rewind.move(1, rewind);
   assert.equal(store.step, null, "behind the newest lies the present");
-  rewind.move(-2, rewind);
+  rewind.move(-1, rewind);
   assert.equal(store.step, 5);
   rewind.play(rewind);
   rewind.go(9, rewind);

@@ -71,10 +71,10 @@ export class Rewind {
     this.#store.chooseStep(step, by);
   }
 
-  /** Goes so many recorded steps on; behind the newest lies the present. */
+  /** Goes so many recorded steps on, in the present from the newest one; behind that lies the present. */
   move(count: number, by: object): void {
     const { steps, step } = this;
-    const here = step === null ? steps.length : nearest(steps, step);
+    const here = step === null ? steps.length - 1 : nearest(steps, step);
     const to = here + count;
     this.#setPlaying(false);
     this.#store.chooseStep(to >= steps.length ? null : (steps[Math.max(0, to)] ?? null), by);
