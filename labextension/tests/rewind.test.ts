@@ -8,6 +8,7 @@ import { heatOfStep } from "../src/model/heat_step.js";
 import { ownTimes } from "../src/model/own_times.js";
 import { PastModel } from "../src/model/past.js";
 import type { Recording } from "../src/model/recording.js";
+import { rangeRows, rangeTable, rangeText } from "../src/model/range.js";
 import { nearest, recordedSteps, Rewind, whereText } from "../src/model/rewind.js";
 import { Store } from "../src/model/store.js";
 import type { TraceModel } from "../src/model/trace.js";
@@ -70,4 +71,18 @@ test("what runs inside a span is not its own time, and shares of a step are of a
   assert.deepEqual([heat.step, heat.isPart, heat.time[1]], [7, false, 30 / 70]);
   const mix = new DeviceMix(model, new Map([["here", 0], ["there", 1]]), heat.devices);
   assert.deepEqual([...mix.all], [0, 3, 1], "what did not run stood nowhere in it");
+});
+
+test("a stretch adds up own time, count and mean by operation, lane and scope; what lies partly in it counts in part", () => {
+  const told = recording("/job:localhost/replica:0/task:0/device:CPU:0");
+  const of = (begin_ns: number, end_ns: number, by: "op" | "lane" | "scope"): unknown[] =>
+    rangeRows(told, { begin_ns, end_ns }, by).map(({ name, sum_ns, count, mean_ns }) => [name, sum_ns, count, mean_ns]);
+  assert.deepEqual(of(0, 100, "op"), [["h", 30, 2, 15], ["loop", 20, 1, 20], ["y", 20, 1, 20], ["feeds", 10, 1, 10]]);
+  assert.deepEqual(of(0, 100, "lane"), [["/job:localhost/replica:0/task:0/device:CPU:0", 70, 4, 17.5], ["feeds", 10, 1, 10]]);
+  assert.deepEqual(of(0, 100, "scope"), [["outside scopes", 70, 4, 17.5], ["feeds", 10, 1, 10]]);
+  assert.deepEqual(of(80, 200, "op"), [["y", 10, 1, 10]], "half of it");
+  assert.deepEqual(of(92, 99, "op"), []);
+  const rows = rangeRows(told, { begin_ns: 0, end_ns: 100 }, "op");
+  assert.equal(rangeText({ begin_ns: 0, end_ns: 100 }, rows).replaceAll("\u00a0", " "), "100 ns: 5 slices, 80.0 ns in all lanes");
+  assert.equal(rangeTable(rows).split("\n")[1], "h\t0.03\t2\t0.015");
 });

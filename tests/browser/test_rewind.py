@@ -141,3 +141,41 @@ def test_shares_and_devices_are_those_of_a_traced_step(
     host.pump(lambda: f"in step {number}" in devices.inner_text())
     page.get_by_role("button", name="Now").click()
     expect(devices).not_to_contain_text("in step")
+
+
+def test_a_stretch_of_the_timeline_is_added_up(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session
+) -> None:
+    host = open_host()
+    recorded(host, page, session)
+    canvas, table = page.get_by_test_id("fs-timeline-canvas"), page.get_by_test_id("fs-range")
+    host.pump(lambda: re.search("[1-9]", canvas.get_attribute("data-shown") or "") is not None)
+    box = canvas.bounding_box()
+    assert box is not None
+
+    def drag(left: float, right: float) -> None:
+        page.mouse.move(box["x"] + left, box["y"] + 20)  # in the ruler
+        page.mouse.down()
+        page.mouse.move(box["x"] + right, box["y"] + 24, steps=4)
+        page.mouse.up()
+
+    drag(130, box["width"] - 4)
+    expect(table).to_be_visible()
+    rows = table.locator("tbody tr")
+    expect(rows.filter(has_text=re.compile("^(loop/)?.*[Ll]oop"))).not_to_have_count(0)
+    whole = page.get_by_test_id("fs-range-note").inner_text()
+    page.get_by_test_id("fs-range-by").select_option("lane")
+    expect(rows.filter(has_text="CPU:0")).not_to_have_count(0)
+    page.screenshot(path=OUTPUT / "timeline-range.png")
+    page.get_by_test_id("fs-range-by").select_option("op")
+    link = table.get_by_role("button", name="head/loss", exact=True)
+    link.click()
+    expect(page.get_by_test_id("fs-inspector")).to_contain_text("head/loss")
+    before = float(canvas.get_attribute("data-seen-ns") or 0)
+    drag(180, 220)
+    expect(page.get_by_test_id("fs-range-note")).not_to_have_text(whole)
+    table.get_by_role("button", name="Zoom").click()
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert float(canvas.get_attribute("data-seen-ns") or 0) < before / 3
+    table.get_by_role("button", name="Close the sums").click()
+    expect(table).to_be_hidden()

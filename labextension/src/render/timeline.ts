@@ -6,6 +6,7 @@ import { textWidth } from "../layout/text.js";
 import { bytesText } from "../model/running.js";
 import { duration, whole } from "../model/figures.js";
 import type { LaneKind, RecordedFrame, RecordedStep, Recording } from "../model/recording.js";
+import type { TimeRange } from "../model/range.js";
 import { sentIn } from "../model/slice_facts.js";
 import type { Slices } from "../model/timeline_rows.js";
 import { fitText } from "./fit.js";
@@ -43,6 +44,8 @@ export interface TimelinePicture {
   readonly steps: readonly RecordedStep[];
   /** What goes from lane to lane. */
   readonly arrows: readonly Arrow[];
+  /** The stretch that is selected. */
+  readonly range: TimeRange | null;
   /** The span of the chosen slice; -1 for none. */
   readonly chosenSpan: number;
 }
@@ -99,6 +102,7 @@ export class TimelinePainter {
     ctx.restore();
     this.#gaps(picture, theme, bottom);
     this.#memory(picture, theme, bottom);
+    this.#range(picture, theme);
     ctx.restore();
     this.#names(picture, theme, bottom);
   }
@@ -291,6 +295,19 @@ export class TimelinePainter {
       ctx.fillStyle = theme.muted;
       this.#text(what, left + 8, RULER_PX + 11, right - left - 16, 11, theme);
     }
+  }
+
+  /** What is not selected is veiled, and the ends stand in the ruler. */
+  #range({ range, sight, width, height, names_px }: TimelinePicture, theme: Theme): void {
+    if (range === null) return;
+    const ctx = this.#ctx;
+    const [left, right] = [range.begin_ns, range.end_ns].map((ns) => names_px + (ns - sight.begin_ns) / sight.ns_per_px) as [number, number];
+    ctx.fillStyle = theme.isDark ? "#00000080" : "#ffffffa0";
+    ctx.fillRect(names_px, RULER_PX, left - names_px, height);
+    ctx.fillRect(right, RULER_PX, width - right, height);
+    ctx.fillStyle = theme.accent;
+    ctx.fillRect(left, RULER_PX - 4, Math.max(1, right - left), 4);
+    for (const x of [left, right]) ctx.fillRect(x - 0.5, RULER_PX - 15, 1, height);
   }
 
   /** Slanted lines: here nothing was recorded. */

@@ -305,6 +305,7 @@ export const COMMANDS: readonly ViewCommand[] = [
   inTime("time-left", "Pan to earlier times", ["a"], ({ timeline }) => timeline.panByShare(-0.2)),
   inTime("time-right", "Pan to later times", ["d"], ({ timeline }) => timeline.panByShare(0.2)),
   inTime("time-fit", "Fit the step", ["f"], ({ timeline }) => timeline.fit(), "fit"),
+  inTime("time-sums", "Sums of what is seen, or none", ["r"], ({ timeline }) => (timeline.range === null ? timeline.selectSight() : timeline.select(null))),
   inTime("slice-left", "Go to the slice before", ["ArrowLeft"], ({ timeline }) => timeline.walk("left")),
   inTime("slice-right", "Go to the slice after", ["ArrowRight"], ({ timeline }) => timeline.walk("right")),
   inTime("slice-up", "Go to the slice around", ["ArrowUp"], ({ timeline }) => timeline.walk("up")),

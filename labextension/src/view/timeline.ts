@@ -2,6 +2,7 @@
 import { placeLanes, ROW_PX, zoomTime, type PlacedLane, type PlacedRow, type TimeWindow } from "../layout/timeline.js";
 import { arrowsOf, type Arrow } from "../model/arrows.js";
 import { extentOf, type RecordedStep, type Recording } from "../model/recording.js";
+import type { TimeRange } from "../model/range.js";
 import type { ChosenIteration } from "../model/running.js";
 import { Signal } from "../model/signal.js";
 import { firstAfter, rowsOf, type Slices } from "../model/timeline_rows.js";
@@ -32,6 +33,9 @@ export class Timeline {
   });
   /** A slice was chosen, by a click or by keys. */
   readonly chose = new Signal<{ readonly slices: Slices; readonly at: number; readonly lane: number }>();
+  /** Another stretch is selected, or what it holds is told anew. */
+  readonly selected = new Signal<void>();
+  #range: TimeRange | null = null;
   /** Another part of time is seen. */
   readonly moved = new Signal<void>();
   readonly #painter: TimelinePainter | null;
@@ -130,8 +134,10 @@ export class Timeline {
     const { lanes, h } = placeLanes(recording ? rowsOf(recording) : []);
     [this.#lanes, this.#lanesHeight] = [lanes, h];
     if (recording && !isSame) this.#extent = extentOf(recording);
+    if (!isSame) this.#range = null;
     if (isSame) this.#draw();
     else this.fit();
+    this.selected.emit();
   }
 
   setTheme(theme: Theme): void {
@@ -170,6 +176,25 @@ export class Timeline {
     }
     const margin = (end_ns - begin_ns) * MARGIN;
     this.#look({ begin_ns: begin_ns - margin, ns_per_px: Math.max(1e-3, end_ns - begin_ns + 2 * margin) / this.#room });
+  }
+
+  /** The stretch of time that is selected; null for none. */
+  get range(): TimeRange | null {
+    return this.#range;
+  }
+
+  /** Selects what lies between two places of the canvas; null for nothing. */
+  select(places: readonly [number, number] | null): void {
+    const at = (x: number): number => this.#window.begin_ns + Math.max(0, Math.min(this.#room, x - this.namesWidth)) * this.#window.ns_per_px;
+    const ends = places?.map(at).sort((a, b) => a - b);
+    this.#range = ends ? { begin_ns: ends[0] ?? 0, end_ns: ends[1] ?? 0 } : null;
+    this.#draw();
+    this.selected.emit();
+  }
+
+  /** Selects what is seen: for keys. */
+  selectSight(): void {
+    this.select([this.namesWidth, this.#width]);
   }
 
   /** Zooms in or out; the time at a place of the canvas stays there. */
@@ -311,7 +336,7 @@ export class Timeline {
     return {
       recording, lanes: this.#lanes, sight: this.#window, width: this.#width, height: this.#height, names_px: this.namesWidth,
       scroll_px: this.#scroll, shares: this.#shares, selected: this.#selected, chosen: this.#iteration, steps: this.#steps,
-      arrows: this.#arrows, chosenSpan: this.#chosen?.slices.span[this.#chosen.at] ?? -1,
+      arrows: this.#arrows, range: this.#range, chosenSpan: this.#chosen?.slices.span[this.#chosen.at] ?? -1,
     };
   }
 

@@ -9,6 +9,7 @@ import { readTheme, watchTheme } from "./colors.js";
 import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
+import { RangeTable } from "./range_table.js";
 import { SpanQuestions } from "./span_questions.js";
 import { listenToTimeline } from "./timeline_pointer.js";
 
@@ -47,7 +48,7 @@ class TimelinePanel {
     );
     this.#card.hidden = true;
     const body = make("div", { class: "fs-timeline-body" }, timeline.canvas, this.#empty, this.#card);
-    this.element = make("section", { class: "fs-timeline", "aria-label": "Timeline", "data-testid": "fs-timeline" }, bar, body, this.#speech);
+    this.element = make("section", { class: "fs-timeline", "aria-label": "Timeline", "data-testid": "fs-timeline" }, bar, body, new RangeTable(view).element, this.#speech);
     this.#chooser.addEventListener("change", () => {
       const { value } = this.#chooser;
       store.chooseStep(value === NEWEST ? null : Number(value), root);

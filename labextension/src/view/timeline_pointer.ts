@@ -1,4 +1,7 @@
-/** Mouse, pen and wheel on the timeline: drag moves, a click chooses, the wheel zooms at the pointer. */
+/**
+ * Mouse, pen and wheel on the timeline: drag moves, with Shift or in the ruler it selects a stretch, a click chooses, the wheel
+ * zooms at the pointer.
+ */
 import { RULER_PX } from "../render/timeline.js";
 import type { Timeline } from "./timeline.js";
 
@@ -14,14 +17,14 @@ const SLOP_PX = 4;
 
 export function listenToTimeline(timeline: Timeline, { card, pin }: TimelineActions, until: AbortSignal): void {
   const { canvas } = timeline;
-  let press: { id: number; x: number; y: number; isDrag: boolean } | null = null;
+  let press: { id: number; x: number; y: number; isDrag: boolean; from: number | null } | null = null;
   const on = <K extends keyof HTMLElementEventMap>(type: K, act: (event: HTMLElementEventMap[K]) => void, passive = true): void =>
     canvas.addEventListener(type, act, { signal: until, passive });
 
   on("pointerdown", (event) => {
     if (event.button !== 0) return;
     canvas.focus({ preventScroll: true });
-    press = { id: event.pointerId, x: event.clientX, y: event.clientY, isDrag: false };
+    press = { id: event.pointerId, x: event.clientX, y: event.clientY, isDrag: false, from: event.offsetX > timeline.namesWidth && (event.shiftKey || event.offsetY < RULER_PX) ? event.offsetX : null };
     canvas.setPointerCapture(event.pointerId);
   });
   on("pointermove", (event) => {
@@ -31,11 +34,14 @@ export function listenToTimeline(timeline: Timeline, { card, pin }: TimelineActi
     if (!press.isDrag && Math.hypot(dx, dy) < SLOP_PX) return;
     if (!press.isDrag) pin();
     press = { ...press, x: event.clientX, y: event.clientY, isDrag: true };
-    canvas.classList.add("fs-dragging");
     card(null);
+    if (press.from !== null) return timeline.select([press.from, event.offsetX]);
+    canvas.classList.add("fs-dragging");
     timeline.panBy(dx, dy);
   });
   on("pointerup", (event) => {
+    // A click in the ruler ends the selection.
+    if (press && !press.isDrag && press.from !== null) timeline.select(null);
     if (press && !press.isDrag && event.offsetY >= RULER_PX) {
       const hit = timeline.hit(event.offsetX, event.offsetY);
       if (hit) timeline.choose(hit);
