@@ -494,7 +494,7 @@ OP_TYPES = {
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
     "flowscope.ops.state.iterator_ops": (
         "DeserializeIterator FeedableGetNext FeedableIteratorHandle IteratorGetNext "
-        "IteratorHandle IteratorToStringHandle MakeIterator SerializeIterator"
+        "IteratorHandle IteratorToStringHandle MakeIterator OnTarget SerializeIterator"
     ),
     "flowscope.ops.state.locks": "MutexAcquire MutexHandle MutexRelease",
     "flowscope.ops.state.queue_ops": (

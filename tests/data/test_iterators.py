@@ -388,6 +388,40 @@ def test_datasets_are_written_and_read_with_their_graph(graph: fs.Graph) -> None
         assert [[v.tolist() for v in one] for one in found] == expected
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_elements_come_to_another_device_ahead(mode: Any) -> None:
+    x = fs.data.experimental
+    rows = (np.arange(24, dtype=np.float32).reshape(8, 3), [b"%d" % i for i in range(8)])
+    batches = Dataset.from_tensor_slices(rows).batch(2)
+    ahead = batches.apply(x.prefetch_to_device("/gpu:0", 2)).make_initializable_iterator()
+    copied = batches.apply(x.copy_to_device("/gpu:0")).make_one_shot_iterator()
+    (values, names), (others, _) = ahead.get_next(), copied.get_next()
+    assert values.device.endswith("GPU:0")
+    assert names.device == ""
+    w = fs.get_variable("w", [3, 1], initializer=fs.ones_initializer(), use_resource=True)
+    total = fs.reduce_sum(fs.matmul(values, w))
+    config = fs.ConfigProto(fake_devices={"GPU": 1}, mode=mode)
+    with fs.Session(config=config) as session:
+        session.run([w.initializer, ahead.initializer])
+        assert session.plan(total).program.nodes[-1].device.endswith("GPU:0")
+        state = state_of(session)
+        assert session.run([total, others])[1].tolist() == rows[0][:2].tolist()
+        gpu = session.list_devices()[1]
+        waiting = threading.Event()
+        for _ in range(1000):  # until the thread that computes ahead has filled the buffer
+            if state.size == 2:
+                break
+            waiting.wait(0.005)
+        assert all(gpu.holds(element[0]) for element in state._contents())
+        assert session.run([total, names])[1].tolist() == [b"2", b"3"]
+        assert rest_of(session, total) == [float(rows[0][i : i + 2].sum()) for i in (4, 6)]
+    fed = fs.data.Iterator.from_structure(batches.output_types, batches.output_shapes)
+    with pytest.raises(ValueError, match="an iterator of its own"):
+        fed.make_initializer(batches.apply(x.prefetch_to_device("/gpu:0")))
+    with pytest.raises(ValueError, match="a CPU as source_device"):
+        x.copy_to_device("/cpu:0", "/gpu:0")
+
+
 def digits() -> tuple[Any, Any]:
     from sklearn.datasets import load_digits
 

@@ -11,6 +11,7 @@ from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import Shipment, is_worldly_call, shared_groups
 from flowscope.cluster.state_book import StateKey, check_there, key_of
 from flowscope.cluster.transport.channel import KeyTable
+from flowscope.ops.state.iterator_ops import IteratorHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.apart import Part, compile_apart, takes_turns
 from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
@@ -163,6 +164,8 @@ def placed_state(
     if refusals and isinstance(state, VariableState):
         state.refusal = refusals.get(key_of(op), state.refusal)
     has_kinds = any(d.device_type != "CPU" for d in host.devices)
+    if has_kinds and isinstance(op, IteratorHandle) and op.target:
+        state.send_to(op.target, handle.device, host.devices)
     if has_kinds and isinstance(state, VariableState):
         return PlacedVariable(state, devices[handle.device])
     return state

@@ -497,7 +497,9 @@ class Dataset:
                 there are cores.
         """
         number = as_number(-1 if buffer_size is None else buffer_size, "buffer_size")
-        return self._then(ops.PrefetchDataset(), [number], self._structure)
+        found = self._then(ops.PrefetchDataset(), [number], self._structure)
+        found._device = self._device
+        return found
 
     # -- iterators --------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ from flowscope.data.arguments import AUTOTUNE
 from flowscope.data.dataset import Dataset
 from flowscope.data.iterator import Iterator
 from flowscope.errors import InvalidArgumentError
+from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.dtypes import string
-from flowscope.graph.expected import expected_dtype
+from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.host import dataset_ops as ops
@@ -46,6 +47,41 @@ def map_and_batch(
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(
         batch_size, drop_remainder
     )
+
+
+def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Transformation:
+    """A function for `Dataset.apply`: iterators give their elements on a device.
+
+    Followed by `Dataset.prefetch`, elements are there before a step takes them. It is the last
+    transformation of a dataset, but for that. Strings stay where they are.
+
+    Args:
+        target_device: The device, as for `fs.device`.
+        source_device: The CPU, where datasets compute.
+
+    Raises:
+        InvalidArgumentError: if that is another device.
+    """
+    if DeviceSpec.from_string(str(source_device)).device_type not in (None, "CPU"):
+        raise expected("a CPU as source_device, where datasets compute", repr(source_device))
+    return lambda dataset: _brought(dataset, str(target_device))
+
+
+def prefetch_to_device(device: Any, buffer_size: Any = None) -> Transformation:
+    """A function for `Dataset.apply`: elements are computed ahead, and brought to a device.
+
+    It is the last transformation of a dataset. Strings stay where they are.
+
+    Args:
+        device: The device, as for `fs.device`.
+        buffer_size: How many, an int64 scalar; None: as many as there are cores.
+    """
+    return lambda dataset: _brought(dataset, str(device)).prefetch(buffer_size)
+
+
+def _brought(dataset: Dataset, device: str) -> Dataset:
+    DeviceSpec.from_string(device)  # or it is no name of a device
+    return Dataset(dataset._variant, dataset._structure, device)
 
 
 def shuffle_and_repeat(
@@ -109,10 +145,12 @@ def make_saveable_from_iterator(iterator: Iterator) -> SaveableObject:
 __all__ = [
     "AUTOTUNE",
     "Counter",
+    "copy_to_device",
     "enumerate_dataset",
     "ignore_errors",
     "make_saveable_from_iterator",
     "map_and_batch",
+    "prefetch_to_device",
     "shuffle_and_repeat",
     "unbatch",
 ]

@@ -11,6 +11,7 @@ an element which a thread computes ahead holds no thread.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowscope.control.blocks import Function, free_name, settled
@@ -124,6 +125,11 @@ class Iterator:
         """
         if not hasattr(dataset, "_variant"):
             raise expected_dtype("an fs.data.Dataset", repr(dataset))
+        if dataset._device:
+            raise InvalidArgumentError(
+                "a dataset that brings its elements to a device needs an iterator of its own, of "
+                "make_one_shot_iterator or make_initializable_iterator"
+            )
         self._structure.check_fits(dataset._structure, "the iterator's elements")
         op = ops.MakeIterator()
         return apply_none(op, self._iterator_resource, dataset._variant, name=name)
@@ -149,7 +155,7 @@ class Iterator:
             op = ops.FeedableGetNext(structure.dtypes, structure.dims)
             inputs.append(self._string_handle)
         made = get_default_graph().add(op, tuple(inputs), name or "IteratorGetNext")
-        return structure.packed(made.outputs)
+        return structure.packed(_on_target(made.outputs, self._device))
 
     def string_handle(self, name: str | None = None) -> Tensor:
         """Returns a string scalar that names the iterator, for `from_string_handle`.
@@ -184,14 +190,16 @@ class Iterator:
 def one_shot(dataset: Dataset) -> Iterator:
     """See `Dataset.make_one_shot_iterator`."""
     factory = _factory(dataset)
-    handle = _handle(ops.IteratorHandle, dataset._structure, None, "OneShotIterator")
+    target = {"target": dataset._device}
+    handle = _handle(ops.IteratorHandle, dataset._structure, None, "OneShotIterator", **target)
     return Iterator(handle, dataset._structure, factory=factory, device=dataset._device)
 
 
 def initializable(dataset: Dataset, shared_name: str | None) -> Iterator:
     """See `Dataset.make_initializable_iterator`."""
     structure = dataset._structure
-    handle = _handle(ops.IteratorHandle, structure, shared_name, "Iterator")
+    target = {"target": dataset._device}
+    handle = _handle(ops.IteratorHandle, structure, shared_name, "Iterator", **target)
     made = apply_none(ops.MakeIterator(), handle, dataset._variant, name="MakeIterator")
     return Iterator(handle, structure, made, device=dataset._device)
 
@@ -206,7 +214,20 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
     return dataset.make_initializable_iterator(shared_name)
 
 
-def _handle(kind: Any, structure: Structure, shared_name: str | None, name: str) -> Tensor:
+def _on_target(components: Sequence[Tensor], device: str) -> list[Tensor]:
+    """Returns components on a device; strings stay where they are."""
+    if not device:
+        return list(components)
+    with get_default_graph().device(device):
+        return [
+            t if t.dtype.kind in "srv" else apply(ops.OnTarget(), t, name="OnTarget")
+            for t in components
+        ]
+
+
+def _handle(
+    kind: Any, structure: Structure, shared_name: str | None, name: str, **more: str
+) -> Tensor:
     graph = get_default_graph()
     full = graph.unique_name(name)
     definition = kind(
@@ -214,6 +235,7 @@ def _handle(kind: Any, structure: Structure, shared_name: str | None, name: str)
         shapes=structure.dims,
         container=graph.extras.get("container", ""),
         shared_name=shared_name or full,
+        **more,
     )
     with graph.enter_block(graph.root):
         return graph.add(definition, (), full + "/").outputs[0]

@@ -28,6 +28,7 @@ from flowscope.errors import (
     OutOfRangeError,
 )
 from flowscope.graph.current_step import current_step
+from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.shapes import compatible, text
 from flowscope.graph.summary import counted
 from flowscope.ops.host.dataset_ops import DatasetValue, PrefetchDataset
@@ -36,6 +37,7 @@ from flowscope.runtime.dataset_ahead import Failed, Job, ahead_of, outcome
 from flowscope.runtime.dataset_functions import ElementFunction, PassControl
 from flowscope.runtime.dataset_pipelines import Context, EndOfDataset, Pipeline, pipeline_of
 from flowscope.runtime.dataset_reduction import KINDS as KINDS
+from flowscope.runtime.devices import Device
 from flowscope.runtime.queue_state import Element, Finish, QueueState
 from flowscope.runtime.queue_transactions import goes_back
 
@@ -115,12 +117,14 @@ class IteratorState(QueueState):
     fills_itself = True
     identity: ClassVar[tuple[str, ...]] = ("kind", "dtypes", "shapes")
 
-    __slots__ = ("_factories", "_pass", "_restored", "container")
+    __slots__ = ("_device", "_factories", "_pass", "_restored", "container")
 
     def __init__(self, name: str, container: str, dtypes: Any, shapes: Any) -> None:
         super().__init__(name, 0, dtypes, shapes)
         self.container = container
         self._pass: _Pass | None = None
+        #: To which elements are brought that are computed ahead.
+        self._device: Device | None = None
         #: The programs that make the dataset that it has begun with: one per plan.
         self._factories: list[FunctionProgram] = []
         #: The position to be at once there is a dataset.
@@ -163,6 +167,30 @@ class IteratorState(QueueState):
 
     def _contents(self) -> Iterable[Element]:
         return [e for e in self._elements if not isinstance(e, Failed)]
+
+    def send_to(self, target: str, home: str, devices: Iterable[Device]) -> None:
+        """Brings elements that are computed ahead to a device.
+
+        Where that is none of this process, the step that takes an element brings it there.
+
+        Args:
+            target: The device, perhaps not all of its name.
+            home: The full name of the iterator's own.
+            devices: Those of this process.
+        """
+        own = DeviceSpec.from_string(home).replace(device_type=None, device_index=None)
+        wish = own.make_merged_spec(DeviceSpec.from_string(target))
+        found = (d for d in devices if wish.allows(DeviceSpec.from_string(d.name)))
+        self._device = next(found, None)
+
+    def _ahead(self, current: _Pass) -> Element:
+        """Computes an element, and brings it to the device of who takes it."""
+        found = current.next()
+        device = self._device
+        if device is None:
+            return found
+        kinds = zip(self.dtypes, found, strict=True)
+        return tuple([v if dtype.kind in "srv" else device.put(v) for dtype, v in kinds])
 
     # -- its dataset ----------------------------------------------------------------------------
 
@@ -365,7 +393,7 @@ class IteratorState(QueueState):
     def _run(self, current: _Pass) -> None:
         """Computes elements while somebody wants them."""
         while True:
-            found = outcome(current.next)
+            found = outcome(lambda: self._ahead(current))
             is_end = isinstance(found, Failed) and isinstance(found.error, EndOfDataset)
             with self._lock:
                 if current is self._pass and not current.control.is_ended and not is_end:

@@ -439,6 +439,9 @@ class Planner:
 
     def _variable(self, handle: Node) -> Any:
         state = self.state_at(handle.op, handle.device)
+        target = getattr(handle.op, "target", "")
+        if target and self._has_kinds and not self.is_elsewhere(handle.device):
+            state.send_to(target, handle.device, self._devices.values())
         is_placed = self._has_kinds and isinstance(state, VariableState)
         return PlacedVariable(state, self._by_name[handle.device]) if is_placed else state
 

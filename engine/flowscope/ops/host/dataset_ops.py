@@ -325,11 +325,8 @@ class CacheDataset(DatasetOp, scalars=(dtypes.string,)):
 class PrefetchDataset(DatasetOp, scalars=(dtypes.int64,)):
     """A dataset whose elements are computed ahead, by another thread.
 
-    Attributes: `device` is where elements are put ahead, too; "" for where they are.
     Shapes: dataset [], buffer_size [] (-1: one per core)
     """
-
-    device: str = ""
 
 
 @frozen

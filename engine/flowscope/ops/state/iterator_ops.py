@@ -25,12 +25,17 @@ class AnyIteratorHandle(QueueHandle, abstract=True):
 
 @frozen
 class IteratorHandle(AnyIteratorHandle, is_stateful=True, is_handle=True):
-    """The handle of an iterator over datasets whose elements have these components."""
+    """The handle of an iterator over datasets whose elements have these components.
+
+    Attributes: `target` is the device to which elements that are computed ahead are brought; "" for
+        none.
+    """
 
     dtypes: tuple[DType, ...]
     shapes: Shapes
     container: str
     shared_name: str
+    target: str = ""
 
 
 @frozen
@@ -147,6 +152,20 @@ class FeedableGetNext(_GetsNext):
         return state.find(bytes(inputs[0]))
 
 
+@frozen
+class OnTarget(Op, views=(0,), is_differentiable=False):
+    """A component of an element, on the device where it is used: perhaps it is there already.
+
+    Shapes: x [...] -> [...]
+    """
+
+    def infer(self, x: Spec) -> Spec:
+        return x.like()
+
+    def kernel(self, xp: ArrayModule, x: Array) -> Array:
+        return x
+
+
 class _Asks(_IteratorOp, abstract=True, reads_state=True, accepts_empty=True):
     function: Any
 
@@ -225,5 +244,6 @@ __all__ = [
     "IteratorHandle",
     "IteratorToStringHandle",
     "MakeIterator",
+    "OnTarget",
     "SerializeIterator",
 ]
