@@ -3,6 +3,12 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 import { DeviceMix } from "../src/model/devices.js";
+import type { Heat } from "../src/model/heat.js";
+import { opBox, scopeBox } from "../src/model/ids.js";
+import type { Positions } from "../src/layout/types.js";
+import { bothText, changeText, StepDifference } from "../src/model/step_difference.js";
+import { DIFFERENCE, differenceMarks } from "../src/render/difference.js";
+import { LIGHT } from "../src/render/theme.js";
 import { GraphModel } from "../src/model/graph.js";
 import { heatOfStep } from "../src/model/heat_step.js";
 import { ownTimes } from "../src/model/own_times.js";
@@ -85,4 +91,22 @@ test("a stretch adds up own time, count and mean by operation, lane and scope; w
   const rows = rangeRows(told, { begin_ns: 0, end_ns: 100 }, "op");
   assert.equal(rangeText({ begin_ns: 0, end_ns: 100 }, rows).replaceAll("\u00a0", " "), "100 ns: 5 slices, 80.0 ns in all lanes");
   assert.equal(rangeTable(rows).split("\n")[1], "h\t0.03\t2\t0.015");
+});
+
+test("two steps are compared by box: what took longer, less, is new and gone", () => {
+  const g = new GraphBuilder();
+  const names = ["a/longer", "a/same", "shorter", "new", "gone"];
+  for (const name of names) g.op("Exp", name);
+  const model = new GraphModel();
+  model.applySnapshot(snapshotOf(g.nodes));
+  const id = (name: string): number => model.tree.idOf(name) ?? -1;
+  const heat = (times: Readonly<Record<string, number>>): Heat => ({ ops: Object.keys(times).map((name) => [id(name)]), self_ns: Object.values(times) }) as unknown as Heat;
+  const difference = new StepDifference(model, heat({ "a/longer": 1000, "a/same": 500, shorter: 3000, gone: 10 }), heat({ "a/longer": 4000, "a/same": 500, shorter: 1000, new: 20 }));
+  const text = (box: string): string => changeText(difference.of(box) ?? assert.fail(box)).replaceAll("\u00a0", " ");
+  assert.deepEqual(names.map((name) => text(opBox(id(name)))), ["+3.00 µs", "same", "\u22122.00 µs", "new", "gone"]);
+  assert.equal(text(scopeBox("a")), "+3.00 µs");
+  assert.equal(bothText({ before_ns: 1000, after_ns: null }, 3, 12).replaceAll("\u00a0", " "), "1.00 µs in step 3, did not run in step 12");
+  const positions = { boxes: new Map(names.map((name, k) => [opBox(id(name)), { x: 0, y: 50 * k, w: 100, h: 30 }])) } as unknown as Positions;
+  const fills = differenceMarks({ of: (box) => difference.of(box), isOpen: () => false }, positions, LIGHT, 1).flatMap((mark) => (mark.kind === "shape" && mark.y % 50 === 0 ? [mark.fill.slice(0, 7)] : []));
+  assert.deepEqual([fills[0], fills[2]], [DIFFERENCE.longer, DIFFERENCE.shorter]);
 });

@@ -179,3 +179,46 @@ def test_a_stretch_of_the_timeline_is_added_up(
     assert float(canvas.get_attribute("data-seen-ns") or 0) < before / 3
     table.get_by_role("button", name="Close the sums").click()
     expect(table).to_be_hidden()
+
+
+def test_two_steps_are_compared_on_the_boxes_and_in_the_inspector(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session
+) -> None:
+    host = open_host()
+    recorded(host, page, session)
+    page.get_by_role("tab", name="Values").click()
+    page.get_by_role("button", name="Value", exact=True).first.click()
+    page.evaluate("window.choose('selection', 'head/loss')")
+    values = page.get_by_test_id("fs-values")
+    compare = page.get_by_role("button", name="Compare with this step")
+    expect(compare).to_be_disabled()
+    listed = page.get_by_test_id("fs-step").locator("option")
+
+    def are_traced() -> bool:
+        session.run(["train", "head/loss:0"], {"x:0": feed_of(1)})
+        return listed.count() >= 3
+
+    host.pump(are_traced)
+    numbers = [int(v) for v in listed.evaluate_all("l => l.map(o => o.value)") if v != "newest"]
+    newest, oldest = numbers[0], numbers[-1]
+    assert newest > oldest
+    host.drain()
+    slider = page.get_by_test_id("fs-scrubber")
+    first = int(page.get_by_test_id("fs-scrubbed").inner_text().split("steps ")[1].split(" ")[0])
+    slider.fill(str(oldest - first))
+    host.pump(compare.is_enabled)
+    host.pump(lambda: f"step {oldest}" in values.inner_text())
+    compare.click()
+    stage, note = page.get_by_test_id("fs-stage"), page.get_by_test_id("fs-heat-note")
+    expect(note).to_contain_text(f"step {oldest} is kept")
+    slider.fill(str(newest - first))
+    host.pump(lambda: f"step {oldest} → step {newest}" in note.inner_text())
+    assert stage.get_attribute("data-heat") == "difference"
+    told = page.get_by_test_id("fs-inspector")
+    expect(told).to_contain_text(re.compile(rf"in step {oldest}, \S+\s\S+ in step {newest}"))
+    both = values.locator("[data-tensor='head/loss:0']")
+    host.pump(lambda: both.count() == 2)
+    page.screenshot(path=OUTPUT / "compared-steps.png")
+    compare.click()
+    expect(stage).not_to_have_attribute("data-heat", "difference")
+    host.pump(lambda: both.count() == 1)

@@ -3,10 +3,12 @@
  * looked at stands in the store; values, shares, devices, variables and the cluster are those of that step then.
  */
 import { whole } from "./figures.js";
+import type { StepHeat } from "./heat_step.js";
 import type { PastModel } from "./past.js";
 import { Signal } from "./signal.js";
 import type { Store } from "./store.js";
 import type { TraceModel } from "./trace.js";
+import type { ValueState } from "../wire/messages.js";
 
 /** Steps that can be gone to, at most: the newest. */
 const MOST = 20_000;
@@ -35,12 +37,20 @@ export function nearest(steps: readonly number[], number: number): number {
   return before >= 0 && number - (steps[before] ?? 0) <= (steps[low] ?? 0) - number ? before : low;
 }
 
+/** The step that others are compared with. */
+export interface Base {
+  readonly heat: StepHeat;
+  /** The value that was shown of it; null for none. */
+  readonly value: ValueState | null;
+}
+
 export class Rewind {
   readonly changed = new Signal<void>();
   readonly #store: Store;
   readonly #trace: TraceModel;
   readonly #past: PastModel;
   #isPlaying = false;
+  #base: Base | null = null;
 
   constructor(store: Store, trace: TraceModel, past: PastModel) {
     [this.#store, this.#trace, this.#past] = [store, trace, past];
@@ -57,6 +67,24 @@ export class Rewind {
 
   get isPlaying(): boolean {
     return this.#isPlaying;
+  }
+
+  /** The step that what is shown is compared with; null for none. */
+  get base(): Base | null {
+    return this.#base;
+  }
+
+  /** Whether there is a step to compare with. */
+  get canCompare(): boolean {
+    return this.#base !== null || this.#trace.stepHeat !== null;
+  }
+
+  /** Compares what is shown from now on with the step that is looked at, or with none any more. */
+  compare(): void {
+    const { stepHeat } = this.#trace;
+    if (this.#base === null && stepHeat === null) return;
+    this.#base = this.#base === null && stepHeat ? { heat: stepHeat, value: this.#past.shown } : null;
+    this.changed.emit();
   }
 
   /** Whether a step can be computed again. */

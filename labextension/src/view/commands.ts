@@ -295,6 +295,14 @@ export const COMMANDS: readonly ViewCommand[] = [
     },
   },
   {
+    id: "compare", label: "Compare with this step", keys: [], icon: "compare", isPressed: ({ rewind }) => rewind.base !== null, isEnabled: ({ rewind }) => rewind.canCompare,
+    hint: "Keep the step that is shown, and go to another one: boxes are coloured by what took longer or less", why: () => "go to a step that was traced first",
+    run: ({ rewind, store, root }) => {
+      rewind.compare();
+      if (rewind.base !== null && store.heat !== "time") store.setHeat("time", root);
+    },
+  },
+  {
     id: "play", label: "Play the recorded steps", keys: ["P"], icon: "play", isEnabled: hasSteps, isPressed: ({ rewind }) => rewind.isPlaying,
     hint: "Show one recorded step after another: values, shares, devices, variables, cluster", run: ({ rewind, root }) => rewind.play(root),
   },

@@ -22,6 +22,7 @@ export function uniqueId(prefix: string): string {
 /** Outlines of the icons, on a square of 16. */
 const ICONS = {
   pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  compare: "M2 3h5v10H2zm1.5 1.5v7h2v-7zM9 3h5v10H9z",
   play: "M4.5 2.5v11l9-5.5z",
   stop: "M3.5 3.5h9v9h-9z",
   stepOp: "M2 3h2v10H2zM6 3l7 5-7 5z",

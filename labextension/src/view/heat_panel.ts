@@ -3,6 +3,9 @@ import { HeatBoxes, HEATS, untakenBoxes, type Heat, type HeatKind } from "../mod
 import { shareText, whole } from "../model/figures.js";
 import { opBox, type BoxId } from "../model/ids.js";
 import { shortName } from "../model/scopes.js";
+import type { StepHeat } from "../model/heat_step.js";
+import { StepDifference } from "../model/step_difference.js";
+import { DIFFERENCE, differenceMarks } from "../render/difference.js";
 import { heatMarks } from "../render/heat.js";
 import { rampColor } from "../render/ramp.js";
 import type { ViewContext } from "./context.js";
@@ -22,6 +25,7 @@ class HeatPanel {
   /** Leads to the operation with the greatest share. */
   readonly #most = make("button", { type: "button", class: "fs-link", "data-testid": "fs-hottest", ...OWN_KEYS });
   readonly #program: ProgramChoice;
+  readonly #legend = make("span", { class: "fs-differs" }, swatch(DIFFERENCE.shorter), "less time", swatch(DIFFERENCE.longer), "more time");
   #hottest: BoxId | null = null;
   #boxes: HeatBoxes | null = null;
   #ops: Heat["ops"] | null = null;
@@ -32,7 +36,7 @@ class HeatPanel {
     this.#view = view;
     const { store, trace, model, until, root, shown } = view;
     this.#program = new ProgramChoice(view);
-    this.element = make("div", { class: "fs-heat" }, make("label", {}, "boxes show: ", this.#choice), this.#scale, this.#most, this.#program.element, this.#note);
+    this.element = make("div", { class: "fs-heat" }, make("label", {}, "boxes show: ", this.#choice), this.#scale, this.#legend, this.#most, this.#program.element, this.#note);
     this.#most.addEventListener("click", () => this.#hottest !== null && view.navigation.goNear(this.#hottest), { signal: until });
     this.#choice.addEventListener("change", () => {
       store.setHeat(HEATS.find((heat) => heat === this.#choice.value) ?? "off", root);
@@ -42,11 +46,13 @@ class HeatPanel {
     store.changed.connect(({ what }) => what === "heat" && this.#update(), until);
     model.changed.connect(({ graph }) => graph && this.#update(), until);
     shown.connect(() => this.#update(), until);
+    view.rewind.changed.connect(() => this.#update(), until);
     this.#update();
   }
 
   #update(): void {
-    const { store, trace, stage, commands, navigation } = this.#view;
+    const { store, trace, stage, commands, navigation, rewind } = this.#view;
+    this.#legend.hidden = true;
     const { heat: kind } = store;
     this.element.hidden = kind === "off";
     this.#choice.value = kind;
@@ -59,6 +65,9 @@ class HeatPanel {
       stage.element.dataset.heat = "";
       return kind === "device" ? undefined : stage.setOverlay(null);
     }
+    const base = kind === "time" ? (rewind.base?.heat ?? null) : null;
+    this.#legend.hidden = base === null;
+    if (base) return this.#showDifference(base, heat);
     this.#join(heat);
     this.#boxes?.take(kind === "time" ? heat.time : heat.memory);
     this.#showScale();
@@ -74,6 +83,17 @@ class HeatPanel {
     stage.setOverlay((positions, theme, zoom) => heatMarks({
       share: (box) => boxes?.of(box) ?? null, untaken, isOpen: (box) => graph?.boxes.get(box)?.isOpen ?? false,
     }, positions, theme, zoom));
+  }
+
+  /** What took longer, and what less, than in the step that is compared with. */
+  #showDifference(base: StepHeat, heat: Heat): void {
+    const { stage, trace, navigation: { graph }, model } = this.#view;
+    const difference = new StepDifference(model, base, heat);
+    this.#scale.hidden = this.#most.hidden = this.#program.element.hidden = true;
+    const step = trace.stepHeat?.step ?? null;
+    setText(this.#note, step === base.step ? `step ${whole(base.step)} is kept: go to another one` : `step ${whole(base.step)} \u2192 ${step === null ? "a usual step" : `step ${whole(step)}`}`);
+    stage.element.dataset.heat = "difference";
+    stage.setOverlay((positions, theme, zoom) => differenceMarks({ of: (box) => difference.of(box), isOpen: (box) => graph?.boxes.get(box)?.isOpen ?? false }, positions, theme, zoom));
   }
 
   /** Which boxes show a node changes with the graph, and when other nodes run. */
@@ -104,6 +124,10 @@ class HeatPanel {
     const stops = STOPS.map((share, i) => `${rampColor(share, theme)} ${(100 * i) / (STOPS.length - 1)}%`);
     this.#scale.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   }
+}
+
+function swatch(colour: string): HTMLElement {
+  return make("span", { class: "fs-swatch", style: `background: ${colour}`, "aria-hidden": "true" });
 }
 
 function sameOps(one: Heat["ops"], other: Heat["ops"]): boolean {

@@ -9,6 +9,7 @@ import type { GraphModel } from "../model/graph.js";
 import { queueSections } from "../model/level_facts.js";
 import { opBox, opOf, pathOf, type BoxId } from "../model/ids.js";
 import { placementFacts } from "../model/placement.js";
+import { bothText, changeText, StepDifference } from "../model/step_difference.js";
 import type { Difference } from "../model/search.js";
 import { transferFacts } from "../model/transfers.js";
 import type { ChosenIteration } from "../model/running.js";
@@ -35,10 +36,11 @@ class Inspector {
   }
 
   /** What is known of the graph. */
-  update(model: GraphModel, selection: BoxId | null, difference: Difference, why: readonly Fact[], crossing: readonly Fact[]): void {
+  update(model: GraphModel, selection: BoxId | null, difference: Difference, why: readonly Fact[], crossing: readonly Fact[], compared: readonly Section[]): void {
     const known = factsOf(model, selection);
     const op = selection === null ? null : opOf(selection);
     const more: readonly Section[] = [
+      ...compared,
       { title: "Transfer", facts: crossing },
       { title: "To fetch it, feed", facts: op === null ? [] : feedFacts(model, op) },
       { title: "Only in the graph compared with", facts: selection === null ? removedFacts(difference) : [] },
@@ -114,17 +116,23 @@ function valueElement({ value, leadsTo, level }: Fact): Node | string {
 
 export const inspectorPanel: Panel = {
   id: "inspector", title: "Inspector", region: "about", order: 10, least: { w: 220, h: 130 },
-  make({ model, store, selection, navigation, commands, placement, session, trace, until }) {
+  make({ model, store, selection, navigation, commands, placement, session, trace, rewind, until }) {
     const go = (box: BoxId, level?: string): void => (level ? navigation.showWritten(box) : navigation.go(box));
     const acts = make("div", { class: "fs-acts" }, commands.button("explain", true), commands.button("fetch", true), commands.button("break-before", true), commands.button("break-after", true), commands.button("move", true));
     const inspector = new Inspector(go, acts, until);
     let shown: BoxId | null = null;
     const updateRun = (): void => inspector.updateRun(model, selection.subject, store.iteration);
+    const compared = (): Section[] => {
+      const { base } = rewind;
+      const box = selection.subject;
+      const both = base && trace.heat && box !== null ? new StepDifference(model, base.heat, trace.heat).of(box) : null;
+      return both && base ? [{ title: "Compared", facts: [{ name: changeText(both), value: bothText(both, base.heat.step, trace.stepHeat?.step ?? null) }] }] : [];
+    };
     const show = (): void => {
       const at = targetOf(model, shown);
       const here = model.nodes.get((shown === null ? null : opOf(shown)) ?? -1);
       const why = at ? placementFacts(placement.of(at.name), trace.heat, at.id) : [];
-      inspector.update(model, shown, store.difference, why, here ? transferFacts(model, here, trace.recording) : []);
+      inspector.update(model, shown, store.difference, why, here ? transferFacts(model, here, trace.recording) : [], compared());
     };
     /** Asked for at each change of the graph or the selection: the answer is of the latest plan. */
     const update = (): void => {
@@ -136,6 +144,7 @@ export const inspectorPanel: Panel = {
     };
     placement.changed.connect(show, until);
     trace.changed.connect(show, until);
+    rewind.changed.connect(show, until);
     model.changed.connect(({ graph }) => (graph || shown !== selection.subject ? update() : updateRun()), until);
     store.changed.connect(({ what }) => (what === "selection" || what === "difference" ? update() : what === "iteration" && updateRun()), until);
     return inspector.element;

@@ -20,7 +20,7 @@ class Scrubber {
     const { commands, rewind, root, until, store, trace, model } = view;
     this.element = make(
       "div", { class: "fs-scrub", role: "group", "aria-label": "Recorded steps" }, commands.button("play"), commands.button("step-earlier"),
-      this.#slider, commands.button("step-later"), this.#where, this.#now,
+      this.#slider, commands.button("step-later"), this.#where, commands.button("compare"), this.#now,
     );
     this.#slider.addEventListener("input", () => {
       const { steps } = rewind;

@@ -43,7 +43,7 @@ export const PICTURE_ACTS: readonly string[] = ["zoom-in", "zoom-out", "fit"];
 
 /** Commands without a button in a tab, by what one does with them; those that are named nowhere move the picture. */
 const TASKS: readonly (readonly [string, RegExp])[] = [
-  ["Run", /^(pause|stop|step-(op|iteration|back|out|run)|break-|fetch|feed|run$)/], ["Time", /^(time-|slice-|play$|step-(earlier|later))/],
+  ["Run", /^(pause|stop|step-(op|iteration|back|out|run)|break-|fetch|feed|run$)/], ["Time", /^(time-|slice-|play$|compare$|step-(earlier|later))/],
   ["Find", /^find/], ["Select", /^(walk-|toggle|leave|isolate|inspector|outline)/], ["View", /^(panel|fullscreen|save|keys|more)/],
 ];
 

@@ -17,6 +17,7 @@ class ValuePanel {
   readonly #list = make("div");
   readonly #again = make("button", { type: "button", class: "fs-button fs-wide", title: "Computes that step again, up to behind this operation: then all its values are there", ...OWN_KEYS }, "Compute the step again");
   #shown: unknown = null;
+  #shownBase: unknown = null;
 
   constructor(view: ViewContext) {
     this.#view = view;
@@ -77,9 +78,14 @@ class ValuePanel {
     setText(this.#said, value && moment ? `${momentText(moment)}${isThen ? "" : `: the last value before step ${whole(store.step ?? 0)}`}` : "");
     this.#said.hidden = this.#said.textContent === "";
     this.#said.className = "fs-note";
-    if (value === this.#shown || (value === null && tensor !== null && error === "")) return;
+    const kept = rewind.base?.value ?? null;
+    const base = kept !== null && value !== null && kept.name === value.name && rewind.base?.heat.step !== moment?.step ? kept : null;
+    if ((value === this.#shown && base === this.#shownBase) || (value === null && tensor !== null && error === "")) return;
     this.#shown = value;
-    this.#list.replaceChildren(...(value ? [valueElement(value, stage.theme)] : []));
+    this.#shownBase = base;
+    this.#list.classList.toggle("fs-both", base !== null && value !== null);
+    const both = base && value ? [labelled(`step ${whole(rewind.base?.heat.step ?? 0)}`, valueElement(base, stage.theme)), labelled(`step ${whole(moment?.step ?? 0)}`, valueElement(value, stage.theme))] : null;
+    this.#list.replaceChildren(...(both ?? (value ? [valueElement(value, stage.theme)] : [])));
   }
 
   #show(): void {
@@ -95,8 +101,13 @@ class ValuePanel {
     const values = note === "" ? (debug.answer?.values ?? []) : [];
     if (values === this.#shown) return;
     this.#shown = values;
+    this.#list.classList.remove("fs-both");
     this.#list.replaceChildren(...values.map((value) => valueElement(value, stage.theme, value.state === "alive" ? [replacing(value)] : [])));
   }
+}
+
+function labelled(text: string, element: HTMLElement): HTMLElement {
+  return make("div", {}, make("strong", {}, text), element);
 }
 
 const NUMBERS = "0.5, or [[1, 2], [3, 4]] of the same shape";
@@ -116,7 +127,7 @@ function replacing({ name }: ValueState): HTMLElement {
 export const valuePanel: Panel = {
   id: "value", title: "Value", region: "panels", order: 90, least: { w: 260, h: 130 }, shuts: "Close the values",
   make(view) {
-    const { model, store, session, debug, past, drawers, until } = view;
+    const { model, store, session, debug, past, rewind, drawers, until } = view;
     const panel = new ValuePanel(view);
     const update = (): void => panel.update();
     model.changed.connect(({ fresh }) => {
@@ -127,6 +138,7 @@ export const valuePanel: Panel = {
     }, until);
     session.changed.connect(update, until);
     debug.changed.connect(update, until);
+    rewind.changed.connect(update, until);
     past.changed.connect(() => (session.isRecorded || store.step !== null) && update(), until);
     store.changed.connect(({ what }) => {
       if (what === "selection" || what === "step") update();
