@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 from collections.abc import Callable
@@ -188,6 +189,62 @@ def test_a_step_that_ends_behind_an_element_gives_it_back(mode: Any) -> None:
             session.run(stuck)
         ender.join(PATIENCE_S)
         assert rest_of(session, element) == [1, 4, 9, 16, 25]
+
+
+def dataset_of(rng: random.Random, count: int) -> Any:
+    """A random chain whose elements are the numbers below `count`, each once."""
+    numbers = Dataset.range(count)
+    changes: list[Any] = [
+        lambda d: d.shuffle(rng.randrange(1, 20)),
+        lambda d: d.map(lambda x: x + 1, rng.choice([None, 2])).map(lambda x: x - 1),
+        lambda d: d.map(lambda x: fs.py_func(lambda v: v, [x], fs.int64)),
+        lambda d: d.prefetch(rng.randrange(4)),
+        lambda d: d.batch(rng.randrange(1, 5)).unbatch(),
+        lambda d: d.filter(lambda x: x >= 0),
+        lambda d: d.flat_map(lambda x: Dataset.from_tensors(x).prefetch(1)),
+        lambda d: d.interleave(Dataset.from_tensors, 3, 1, rng.choice([None, 2])),
+    ]
+    for _ in range(rng.randrange(1, 6)):
+        numbers = rng.choice(changes)(numbers)
+    return numbers
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_random_ends_of_steps_lose_and_repeat_nothing(number: int) -> None:
+    """Several threads take from one iterator, with deadlines; steps are stopped meanwhile."""
+    rng = random.Random(number)
+    count = 150
+    element = dataset_of(rng, count).make_one_shot_iterator().get_next()
+    before = own_threads()
+    found: list[int] = []
+    is_over = threading.Event()
+    with fs.Session(config=fs.ConfigProto(mode=MODES[number % 3])) as session:
+        session.plan(element)
+
+        def take(deadline_ms: int) -> None:
+            options = fs.RunOptions(timeout_in_ms=deadline_ms)
+            while not is_over.is_set():
+                try:
+                    found.append(int(session.run(element, options=options)))
+                except fs.errors.OutOfRangeError:
+                    is_over.set()
+                except (fs.errors.CancelledError, fs.errors.DeadlineExceededError):
+                    pass
+
+        takers = [threading.Thread(target=take, args=(rng.choice([1, 2, 50]),)) for _ in range(3)]
+        for taker in takers:
+            taker.start()
+        while not is_over.wait(0.0005 * rng.random()):
+            session.stop()
+        for taker in takers:
+            taker.join(PATIENCE_S)
+            assert not taker.is_alive()
+        session.gate.clear_stop()  # of the last one, which may have met no step
+        found += rest_of(session, element)
+        assert sorted(found) == list(range(count))
+        state = state_of(session)
+        assert (state.size, state.waiting, state.is_closed) == (0, (0, 0), True)
+    assert own_threads() - before <= 8
 
 
 # -- computed ahead -------------------------------------------------------------------------------

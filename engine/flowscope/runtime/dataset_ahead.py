@@ -209,7 +209,6 @@ class _ParallelMap(Map):
                 self._tasks.popleft()
             raise
         self._tasks.popleft()
-        self._begin()
         return found
 
     def _begin(self) -> None:

@@ -57,7 +57,7 @@ class _Batch(Transformation):
         return tuple([stacked(column, i) for i, column in enumerate(zip(*rows))])
 
     def skip(self, count: int) -> int:
-        if self._rows:
+        if self._rows or self.passed:
             return super().skip(count)
         found = self.input.skip(count * self._size)
         whole, rest = divmod(found, self._size)
@@ -107,9 +107,6 @@ class _PaddedBatch(_Batch):
     def stacked(self, rows: list[Element]) -> Element:
         facts = zip(zip(*rows), self._shapes, self._fills, strict=True)
         return tuple([_padded(column, s, fill, i) for i, (column, s, fill) in enumerate(facts)])
-
-    def skip(self, count: int) -> int:
-        return _Batch.skip(self, count)
 
 
 def _padded(values: Sequence[Any], shape: tuple[int, ...], fill: Any, index: int) -> Any:

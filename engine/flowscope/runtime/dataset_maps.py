@@ -75,7 +75,7 @@ class Map(_Applied):
 
     def skip(self, count: int) -> int:
         """Passes over elements; a function without effects is not called."""
-        if not self.function.is_pure or self.held is not None:
+        if not self.function.is_pure or self.held is not None or self.passed:
             return super().skip(count)
         found = self.input.skip(count)
         self.number += found

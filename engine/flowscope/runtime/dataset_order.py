@@ -227,18 +227,18 @@ class _Repeat(Transformation):
             self._open()
 
     def skip(self, count: int) -> int:
-        left = count
-        while left and (self._count < 0 or self._epoch < self._count):
+        while self.passed < count and (self._count < 0 or self._epoch < self._count):
             self.control.check()
-            found = self.input.skip(left)
-            left -= found
+            found = self.input.skip(count - self.passed)
+            self.passed += found
             self._is_empty = self._is_empty and not found
-            if left:
+            if self.passed < count:
                 try:
                     self._end_epoch()
                 except EndOfDataset:
                     break
-        return count - left
+        done, self.passed = self.passed, 0
+        return done
 
 
 class _Take(Transformation):
@@ -292,6 +292,7 @@ class _Zip(Pipeline):
         ]
         self.is_fresh = all(one.is_fresh for one in self._inputs)
         self._parts: list[Element] = []
+        self._skipped: list[int] = []
 
     def next(self) -> Element:
         parts = self._parts
@@ -306,9 +307,12 @@ class _Zip(Pipeline):
         return tuple([value for part in parts for value in part])
 
     def skip(self, count: int) -> int:
-        if self._parts:
+        if self._parts or self.passed:
             return super().skip(count)
-        return min([one.skip(count) for one in self._inputs])
+        while len(self._skipped) < len(self._inputs):
+            self._skipped.append(self._inputs[len(self._skipped)].skip(count))
+        found, self._skipped = min(self._skipped), []
+        return found
 
 
 class _Concatenate(Pipeline):
@@ -325,12 +329,12 @@ class _Concatenate(Pipeline):
         raise EndOfDataset
 
     def skip(self, count: int) -> int:
-        left = count
-        while left and self._left:
-            left -= self._left[0].skip(left)
-            if left:
+        while self.passed < count and self._left:
+            self.passed += self._left[0].skip(count - self.passed)
+            if self.passed < count:
                 self._left = self._left[1:]
-        return count - left
+        found, self.passed = self.passed, 0
+        return found
 
 
 class _IgnoreErrors(Transformation):

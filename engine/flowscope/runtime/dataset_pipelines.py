@@ -92,10 +92,12 @@ class Pipeline:
 
     Attributes:
         is_fresh: Whether nobody else has the arrays of its elements.
+        passed: How many elements a `skip` has passed over that was ended from outside.
         columns: The arrays whose rows its elements are, for `indices`; None where they are not.
     """
 
     is_fresh = False
+    passed = 0
     columns: tuple[Any, ...] | None = None
 
     def next(self) -> Element:
@@ -114,16 +116,21 @@ class Pipeline:
         raise NotImplementedError
 
     def skip(self, count: int) -> int:
-        """Passes over elements, as if they had been taken; returns over how many."""
-        for i in range(count):
+        """Passes over elements, as if they had been taken; returns over how many.
+
+        Who is ended from outside calls it again with the same number before anything else.
+        """
+        while self.passed < count:
             try:
                 self.next()
             except EndOfDataset:
-                return i
+                break
             except Exception as e:
                 if goes_back(e):
                     raise
-        return count
+            self.passed += 1
+        found, self.passed = self.passed, 0
+        return found
 
 
 #: Makes the pipeline of a dataset of one op.
