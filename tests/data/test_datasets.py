@@ -237,6 +237,25 @@ def test_a_generator_that_yields_something_else_is_told_of() -> None:
         elements(make)
 
 
+def test_an_error_of_a_generator_is_told_with_its_line() -> None:
+    def generate() -> Iterator[int]:
+        yield 1
+        raise KeyError("the line of the generator")
+
+    with fs.Graph().as_default():
+        numbers = Dataset.from_generator(generate, fs.int64, [])
+        element = numbers.make_one_shot_iterator().get_next()
+        with fs.Session() as session:
+            assert session.run(element) == 1
+            with pytest.raises(
+                fs.errors.UnknownError, match=r"element 1: KeyError in generate"
+            ) as e:
+                session.run(element)
+            assert "test_datasets.py" in str(e.value)
+            with pytest.raises(fs.errors.OutOfRangeError):
+                session.run(element)
+
+
 def test_reduce_runs_through_a_dataset() -> None:
     with fs.Graph().as_default():
         w = fs.Variable(np.int64(2))

@@ -402,6 +402,42 @@ def test_a_one_shot_iterator_is_restored_too(tmp_path: Path) -> None:
             session.run(saver._ops.restore_op, {saver._ops.entries[0].values[0]: b"nonsense"})
 
 
+def test_an_interrupted_generator_goes_on() -> None:
+    """It is heeded once the generator yields: an exception inside would end it."""
+
+    def generate() -> Any:
+        for i in range(6):
+            if i == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield i
+
+    numbers = Dataset.from_generator(generate, fs.int64, []).batch(2)
+    element = numbers.make_one_shot_iterator().get_next()
+    with fs.Session() as session:
+        found = [session.run(element).tolist()]
+        with pytest.raises(KeyboardInterrupt):
+            session.run(element)
+        found += [v.tolist() for v in rest_of(session, element)]
+    assert found == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_monitored_session_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
+    """The iterator's initializer runs after the restore, and begins at the restored position."""
+
+    def part(steps: int) -> list[int]:
+        with fs.Graph().as_default():
+            iterator = Dataset.range(100).make_initializable_iterator()
+            fs.add_to_collection(fs.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+            saveable = fs.data.experimental.make_saveable_from_iterator(iterator)
+            fs.add_to_collection(fs.GraphKeys.SAVEABLE_OBJECTS, saveable)
+            element, step = iterator.get_next(), fs.train.get_or_create_global_step()
+            both = element, step.assign_add(1)
+            with fs.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)) as session:
+                return [int(session.run(both)[0]) for _ in range(steps)]
+
+    assert part(3) + part(4) + part(2) == list(range(9))
+
+
 # -- cells, devices and training ------------------------------------------------------------------
 
 

@@ -10,10 +10,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from flowscope.errors import DataLossError, InvalidArgumentError
+from flowscope.errors import DataLossError, InvalidArgumentError, OpError
 from flowscope.graph.dtypes import as_dtype
 from flowscope.ops.host import dataset_ops as ops
 from flowscope.ops.host.files import file_errors
+from flowscope.ops.host.py_functions import failure_of
 from flowscope.ops.input.records import read_records
 from flowscope.ops.input.streams import PIECE, ByteStream, check_compression, open_stream
 from flowscope.runtime.dataset_pipelines import (
@@ -286,11 +287,20 @@ class _Generated(Pipeline):
         self._op: Any = dataset.op
         self._arguments = dataset.inputs
         self._elements: Iterator[Element] | None = None
+        self._number = 0
 
     def next(self) -> Element:
-        if self._elements is None:
-            self._elements = iter(self._op.holder().function(*self._arguments))
-        found: Element | None = next(self._elements, None)
+        holder = self._op.holder()
+        try:
+            if self._elements is None:
+                self._elements = iter(holder.function(*self._arguments))
+            found: Element | None = next(self._elements, None)
+        except OpError:
+            raise
+        except Exception as e:
+            error = failure_of(holder, e)
+            raise error.reworded(f"element {self._number}: {error.message}") from e
+        self._number += 1
         if found is None:
             raise EndOfDataset
         return found

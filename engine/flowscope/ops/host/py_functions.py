@@ -141,7 +141,7 @@ class _Calls(HoldsFunction, abstract=True):
             try:
                 return self.called(held.function, given)
             except Exception as e:
-                raise _failure(held, e) from e
+                raise failure_of(held, e) from e
 
         step: CurrentStep | None = current_step()
         returned = call() if step is None else step.call_function(call)
@@ -311,7 +311,8 @@ def _given(value: Any) -> Any:
     return value
 
 
-def _failure(held: _Held | SentFunction, error: Exception) -> OpError:
+def failure_of(held: _Held | SentFunction, error: Exception) -> OpError:
+    """Returns the error of a step for what a function of the user's has raised, with its line."""
     kind = next((k for e, k in _ERRORS if isinstance(error, e)), UnknownError)
     frames = traceback.extract_tb(error.__traceback__)[1:]
     # The user's line, not one of an operation that the function uses.
