@@ -366,7 +366,7 @@ OP_TYPES = {
         "FixedLengthRecordDataset FlatMapDataset GeneratorDataset IgnoreErrorsDataset "
         "InterleaveDataset MapDataset PaddedBatchDataset PrefetchDataset RangeDataset "
         "RepeatDataset ShardDataset ShuffleDataset SkipDataset TFRecordDataset TakeDataset "
-        "TensorDataset TensorSliceDataset TextLineDataset UnbatchDataset ZipDataset"
+        "TensorDataset TensorSliceDataset TextLineDataset UnbatchDataset WindowDataset ZipDataset"
     ),
     "flowscope.ops.host.files": "MatchingFiles ReadFile WriteFile",
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",

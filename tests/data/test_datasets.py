@@ -89,6 +89,10 @@ def changes(rng: random.Random) -> list[Change]:
         ),
         (lambda d: d.batch(k).unbatch(), lambda v: v),
         (
+            lambda d: d.window(k, a, b + 1).flat_map(lambda w: w.batch(k).map(fs.reduce_sum)),
+            lambda v: [sum(v[i : i + (k - 1) * (b + 1) + 1 : b + 1]) for i in range(0, len(v), a)],
+        ),
+        (
             lambda d: d.batch(k, drop_remainder=True).map(fs.reduce_sum),
             lambda v: [sum(c) for c in _chunks(v, k) if len(c) == k],
         ),
@@ -186,6 +190,19 @@ def test_structures_of_elements() -> None:
     first = elements(make)[1]
     assert first[0]["a"].tolist() == [2, 3]
     assert (first[0]["b"], first[1]) == (b"y", 2.0)
+
+
+def test_windows_of_structures() -> None:
+    def make() -> Any:
+        pairs = Dataset.zip((Dataset.range(5), {"x": Dataset.range(10, 15)}))
+        windows = pairs.window(3, shift=2, drop_remainder=True)
+        return windows.flat_map(lambda n, d: Dataset.zip((n.batch(3), d["x"].batch(3))))
+
+    found = elements(make)
+    assert [(n.tolist(), x.tolist()) for n, x in found] == [
+        ([0, 1, 2], [10, 11, 12]),
+        ([2, 3, 4], [12, 13, 14]),
+    ]
 
 
 def test_sparse_tensors_are_elements() -> None:

@@ -8,18 +8,14 @@ import typing as _typing
 
 from flowscope.absent import refusal as _refusal
 from flowscope.data import experimental
-from flowscope.data.dataset import (
-    Dataset,
-    get_output_classes,
-    get_output_shapes,
-    get_output_types,
-)
+from flowscope.data.dataset import Dataset
 from flowscope.data.iterator import (
     Iterator,
     make_initializable_iterator,
     make_one_shot_iterator,
 )
 from flowscope.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from flowscope.data.structure import get_output_classes, get_output_shapes, get_output_types
 
 __all__ = [
     "Dataset",

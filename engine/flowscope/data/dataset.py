@@ -28,7 +28,7 @@ from flowscope.data.tracing import traced
 from flowscope.errors import DTypeError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import bool_, int64, string
+from flowscope.graph.dtypes import bool_, int64, string, variant
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Tensor
@@ -60,8 +60,8 @@ class Dataset:
         output_classes: `fs.Tensor` or `fs.SparseTensor`, in the same structure.
     """
 
-    def __init__(self, variant: Tensor, structure: Structure, device: str = "") -> None:
-        self._variant = variant
+    def __init__(self, tensor: Tensor, structure: Structure, device: str = "") -> None:
+        self._variant = tensor
         self._structure = structure
         self._device = device
 
@@ -387,6 +387,36 @@ class Dataset:
         op = ops.PaddedBatchDataset(len(shapes))
         return self._then(op, [*inputs, *shapes, *fills], padded)
 
+    def window(
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False
+    ) -> Dataset:
+        """Returns a dataset of windows: datasets of neighbouring elements.
+
+            pairs = fs.data.Dataset.range(5).window(2, shift=1, drop_remainder=True)
+            pairs = pairs.flat_map(lambda window: window.batch(2))       # [0, 1], [1, 2], ...
+
+        Args:
+            size: Elements of a window, an int64 scalar.
+            shift: By how many elements the next window begins later; None: `size`.
+            stride: A window has every `stride`-th element.
+            drop_remainder: Whether last windows that are smaller are left out.
+
+        Returns:
+            A dataset whose elements have a dataset in the place of each tensor.
+
+        Raises:
+            InvalidArgumentError: when it runs, if size, shift or stride is not positive.
+        """
+        self._check_dense("window")
+        inputs = [
+            as_number(size, "size"),
+            as_number(size if shift is None else shift, "shift"),
+            as_number(stride, "stride"),
+            convert_to_tensor(drop_remainder, bool_, name="drop_remainder"),
+        ]
+        windows = Structure(mapped(_windowed, self._structure.leaves))
+        return self._then(ops.WindowDataset(), inputs, windows)
+
     def unbatch(self) -> Dataset:
         """Returns a dataset of the slices of elements along their first axes.
 
@@ -540,8 +570,13 @@ class Dataset:
 
 
 def _made(op: Op, inputs: Sequence[Tensor], structure: Structure) -> Dataset:
-    variant = get_default_graph().add(op, tuple(inputs), op.type).outputs[0]
-    return Dataset(variant, structure)
+    made = get_default_graph().add(op, tuple(inputs), op.type).outputs[0]
+    return Dataset(made, structure)
+
+
+def _windowed(leaf: Leaf) -> Leaf:
+    inner = Structure(leaf)
+    return Leaf(variant, (), False, lambda tensor: Dataset(tensor, inner))
 
 
 def _check_dataset(value: Any, what: str) -> None:
@@ -564,24 +599,4 @@ def _described_dataset(found: Any) -> tuple[Structure, list[Tensor]]:
     return found._structure, [found._variant]
 
 
-def get_output_types(dataset_or_iterator: Any) -> Any:
-    """Dtypes of the elements of a dataset or an iterator, in their structure."""
-    return dataset_or_iterator.output_types
-
-
-def get_output_shapes(dataset_or_iterator: Any) -> Any:
-    """Static shapes of the elements of a dataset or an iterator, in their structure."""
-    return dataset_or_iterator.output_shapes
-
-
-def get_output_classes(dataset_or_iterator: Any) -> Any:
-    """`fs.Tensor` or `fs.SparseTensor` of the elements of a dataset or an iterator."""
-    return dataset_or_iterator.output_classes
-
-
-__all__ = [
-    "Dataset",
-    "get_output_classes",
-    "get_output_shapes",
-    "get_output_types",
-]
+__all__ = ["Dataset"]

@@ -28,11 +28,13 @@ class Leaf:
         dtype: Element type; of a sparse tensor that of its values.
         dims: Static shape; of a sparse tensor the dense one.
         is_sparse: Whether it is a `fs.SparseTensor`.
+        wrap: Makes the object that stands for it, of a tensor; None where that does itself.
     """
 
     dtype: DType
     dims: Dims
     is_sparse: bool = False
+    wrap: Callable[[Tensor], Any] | None = None
 
     @property
     def components(self) -> list[tuple[DType, Dims]]:
@@ -44,6 +46,8 @@ class Leaf:
 
     def packed(self, components: Sequence[Any]) -> Any:
         """Returns the tensor that components stand for."""
+        if self.wrap is not None:
+            return self.wrap(components[0])
         if not self.is_sparse:
             return components[0]
         values, indices, dense_shape = components
@@ -180,7 +184,9 @@ class Structure:
 
     def with_dims(self, change: Callable[[Dims], Dims]) -> Structure:
         """Returns it with other static shapes."""
-        return Structure(mapped(lambda a: Leaf(a.dtype, change(a.dims), a.is_sparse), self.leaves))
+        return Structure(
+            mapped(lambda a: Leaf(a.dtype, change(a.dims), a.is_sparse, a.wrap), self.leaves)
+        )
 
     def check_fits(self, other: Structure, what: str) -> None:
         """Raises InvalidArgumentError or DTypeError if elements of another one are no such ones."""
@@ -242,4 +248,28 @@ def tensors_of(value: Any, name: str) -> tuple[Structure, list[Tensor]]:
     return Structure(mapped(leaf, value)), components
 
 
-__all__ = ["Leaf", "Structure", "flatten", "mapped", "tensors_of"]
+def get_output_types(dataset_or_iterator: Any) -> Any:
+    """Dtypes of the elements of a dataset or an iterator, in their structure."""
+    return dataset_or_iterator.output_types
+
+
+def get_output_shapes(dataset_or_iterator: Any) -> Any:
+    """Static shapes of the elements of a dataset or an iterator, in their structure."""
+    return dataset_or_iterator.output_shapes
+
+
+def get_output_classes(dataset_or_iterator: Any) -> Any:
+    """`fs.Tensor` or `fs.SparseTensor` of the elements of a dataset or an iterator."""
+    return dataset_or_iterator.output_classes
+
+
+__all__ = [
+    "Leaf",
+    "Structure",
+    "flatten",
+    "get_output_classes",
+    "get_output_shapes",
+    "get_output_types",
+    "mapped",
+    "tensors_of",
+]

@@ -15,6 +15,7 @@ from flowscope.runtime.dataset_pipelines import (
     Context,
     Element,
     EndOfDataset,
+    Pipeline,
     Transformation,
     makers,
     positive,
@@ -127,6 +128,56 @@ def _padded(values: Sequence[Any], shape: tuple[int, ...], fill: Any, index: int
     return out
 
 
+class _Elements:
+    """Stands in the place of an op for elements that are there; their values are its inputs."""
+
+    type = "window"
+
+
+class _Given(Pipeline):
+    def __init__(self, dataset: ops.DatasetValue, context: Context) -> None:
+        self._values = dataset.inputs
+        self._at = 0
+
+    def next(self) -> Element:
+        if self._at == len(self._values):
+            raise EndOfDataset
+        self._at += 1
+        return (self._values[self._at - 1],)
+
+
+class _Window(Transformation):
+    def __init__(self, dataset: ops.DatasetValue, context: Context) -> None:
+        super().__init__(dataset, context)
+        size, shift, stride, drops = dataset.inputs[1:]
+        self._stride = positive("stride", stride)
+        self._span = (positive("size", size) - 1) * self._stride + 1
+        self._shift = positive("shift", shift)
+        self._drops = bool(drops)
+        self._rows: list[Element] = []
+        #: So many elements are passed over before the next window.
+        self._before = 0
+
+    def next(self) -> Element:
+        self.control.check()
+        rows = self._rows
+        try:
+            while self._before:
+                if not (found := self.input.skip(self._before)):
+                    raise EndOfDataset
+                self._before -= found
+            while len(rows) < self._span:
+                rows.append(self.input.next())
+        except EndOfDataset:
+            if not rows or self._drops:
+                rows.clear()
+                raise
+        window = rows[:: self._stride]
+        self._before = max(0, self._shift - len(rows))
+        self._rows = rows[self._shift :]
+        return tuple([ops.DatasetValue(_Elements(), values) for values in zip(*window)])
+
+
 class _Unbatch(Transformation):
     def __init__(self, dataset: ops.DatasetValue, context: Context) -> None:
         super().__init__(dataset, context)
@@ -151,6 +202,8 @@ makers |= {
     ops.BatchDataset: _Batch,
     ops.PaddedBatchDataset: _PaddedBatch,
     ops.UnbatchDataset: _Unbatch,
+    ops.WindowDataset: _Window,
+    _Elements: _Given,
 }
 
 __all__: list[str] = []

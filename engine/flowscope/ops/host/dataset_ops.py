@@ -340,6 +340,15 @@ class ConcatenateDataset(DatasetOp, datasets=2):
 
 
 @frozen
+class WindowDataset(DatasetOp, scalars=(dtypes.int64, dtypes.int64, dtypes.int64, dtypes.bool_)):
+    """A dataset of windows: per component a dataset of some neighbouring elements.
+
+    Shapes: dataset [], size [], shift [], stride [], drop_remainder []
+    Raises: InvalidArgumentError if size, shift or stride is not positive.
+    """
+
+
+@frozen
 class IgnoreErrorsDataset(DatasetOp):
     """A dataset without the elements that could not be computed."""
 
@@ -407,6 +416,7 @@ __all__ = [
     "TensorSliceDataset",
     "TextLineDataset",
     "UnbatchDataset",
+    "WindowDataset",
     "ZipDataset",
     "new_token",
 ]
