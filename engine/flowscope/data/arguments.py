@@ -88,6 +88,11 @@ def as_parallel(count: Any) -> int:
     return int(count)
 
 
+def as_structure(value: Any) -> Any:
+    """Returns what a function has returned, as a structure: a list counts as a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 def batch_inputs(batch_size: Any, drop_remainder: Any) -> tuple[list[Tensor], int | None]:
     """Returns the inputs of a batch, and how many elements each has, where that is known."""
     count = as_number(batch_size, "batch_size")
@@ -120,6 +125,7 @@ __all__ = [
     "Yielded",
     "as_number",
     "as_parallel",
+    "as_structure",
     "batch_inputs",
     "padded_shape",
 ]

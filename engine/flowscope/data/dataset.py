@@ -20,6 +20,7 @@ from flowscope.data.arguments import (
     Yielded,
     as_number,
     as_parallel,
+    as_structure,
     batch_inputs,
     padded_shape,
 )
@@ -306,7 +307,7 @@ class Dataset:
         state, components = tensors_of(initial_state, "initial_state")
 
         def describe(found: Any) -> tuple[Structure, list[Tensor]]:
-            structure, tensors = tensors_of(_as_structure(found), "state")
+            structure, tensors = tensors_of(as_structure(found), "state")
             state.with_dims(lambda dims: None).check_fits(structure, "reduce_func returns")
             return structure, tensors
 
@@ -584,14 +585,10 @@ def _check_dataset(value: Any, what: str) -> None:
         raise expected_dtype(f"{what} as fs.data.Dataset", repr(value))
 
 
-def _as_structure(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _described_result(found: Any) -> tuple[Structure, list[Tensor]]:
     if isinstance(found, Dataset):
         raise DTypeError("expected tensors from map_func, got a dataset: flat_map takes those")
-    return tensors_of(_as_structure(found), "result")
+    return tensors_of(as_structure(found), "result")
 
 
 def _described_dataset(found: Any) -> tuple[Structure, list[Tensor]]:
