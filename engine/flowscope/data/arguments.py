@@ -89,7 +89,7 @@ def as_parallel(count: Any) -> int:
 
 
 def as_structure(value: Any) -> Any:
-    """Returns what a function has returned, as a structure: a list counts as a tuple."""
+    """The result of a function as a structure: a list counts as a tuple."""
     return tuple(value) if isinstance(value, list) else value
 
 
