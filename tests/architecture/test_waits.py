@@ -62,7 +62,7 @@ def is_harmless(call: ast.Call, is_awaited: bool) -> bool:
     first = call.args[0] if call.args else None
     is_false = isinstance(first, ast.Constant) and first.value is False
     match name:
-        case "join":  # of texts, and `Pausing.join`, which waits for nothing
+        case "join":  # of texts, and `PauseCoordinator.join`, which waits for nothing
             of = receiver(call)
             is_text = isinstance(of, ast.Constant | ast.JoinedStr)
             return is_text or ast.unparse(of) in ("self", "step.pausing", "os.path")
@@ -70,7 +70,7 @@ def is_harmless(call: ast.Call, is_awaited: bool) -> bool:
             return is_false
         case "poll":  # `Link.poll` reads what is there
             return ast.unparse(call.func) in ("select.poll", "self.poll", "link.poll")
-        case "wait" | "result":  # of `PendingRun`, `Question` and `Pausing`: they take a time
+        case "wait" | "result":  # of runs, questions, coordinators: they take a time
             of = ast.unparse(call.func.value)
             is_ours = of in ("self._pausing", "question", "asked", "self.ask(peer, message)")
             return is_awaited or "until" in given or is_ours

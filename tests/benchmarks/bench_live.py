@@ -47,7 +47,7 @@ def measure(operations: int) -> dict[str, float]:
     """Returns milliseconds and megabytes for a graph of so many operations."""
     with fs.Graph().as_default() as graph:
         y = grow(fs.placeholder(fs.float32, [4], name="x"), operations)
-        feed = bus.Feed(graph)
+        feed = bus.LiveChannel(graph)
         snapshots, deltas, looks, sizes = [], [], [], []
 
         def take(message: Any) -> None:

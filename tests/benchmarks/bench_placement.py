@@ -20,7 +20,7 @@ from flowscope.plan.costs import Costs, fed_specs
 from flowscope.plan.device_profile import DeviceProfile, Link
 from flowscope.plan.passes.place import place
 from flowscope.plan.placement.by_cost import ByCost
-from flowscope.plan.placement.machine import Machine
+from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.simulation import Prediction
 from flowscope.plan.program import Program
 
@@ -44,11 +44,11 @@ def program() -> Program:
         return session.plan(total, [x]).placed
 
 
-def machine(count: int) -> Machine:
+def machine(count: int) -> PlacementMachine:
     """Returns accelerators and one CPU."""
     names = [f"{PREFIX}GPU:{i}" for i in range(count - 1)] + [f"{PREFIX}CPU:0"]
     fast = DeviceProfile(10.0, 5e-6, Link(), 1 << 34)
-    return Machine(names, [fast] * (count - 1) + [DeviceProfile()])
+    return PlacementMachine(names, [fast] * (count - 1) + [DeviceProfile()])
 
 
 def quickest(work: Callable[[], Any]) -> float:

@@ -32,7 +32,7 @@ def iteration_ns(sess: fs.Session, n: fs.Tensor, i: fs.Tensor) -> float:
 
 def watched(sess: fs.Session, n: fs.Tensor, i: fs.Tensor) -> float:
     """Returns the time of an iteration while a view looks."""
-    end = bus.Feed(sess.graph).subscribe(lambda message: None)
+    end = bus.LiveChannel(sess.graph).subscribe(lambda message: None)
     try:
         return iteration_ns(sess, n, i)
     finally:

@@ -101,7 +101,7 @@ class View:
     """A view of a session that takes each message at once, and wants traces."""
 
     def __init__(self, session: fs.Session) -> None:
-        self.feed = bus.Feed(session.graph, session)
+        self.feed = bus.LiveChannel(session.graph, session)
         self.feed.hear(Connect(1), self.take)
         self.feed.hear(Command(1, "trace", 8.0, 1), self.take)
 

@@ -162,10 +162,10 @@ class Watched:
 
     def __init__(self, fs: Any, length: int, seconds: float) -> None:
         """Prepares the step; each of the two loops takes about so many seconds."""
-        from flowscope.live.bus import Feed
+        from flowscope.live.bus import LiveChannel
 
         self.step = Step(fs, length)
-        self.feed = Feed(self.step.session.graph, self.step.session)
+        self.feed = LiveChannel(self.step.session.graph, self.step.session)
         self.count = max(1, round(self.step.per_batch * seconds / BATCH_S))
         self.messages = self.rounds = 0
 

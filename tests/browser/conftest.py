@@ -33,7 +33,7 @@ from playwright.sync_api import (
 )
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 OUTPUT = Path(__file__).parent / "output"
 VIEWPORT: ViewportSize = {"width": 1400, "height": 900}
@@ -192,13 +192,13 @@ def static(root: Path) -> Path:
 
 
 @pytest.fixture
-def feed(graph: fs.Graph, session: fs.Session) -> Feed:
+def feed(graph: fs.Graph, session: fs.Session) -> LiveChannel:
     """What `host` shows: the `session` of the tests' module on the test's graph."""
-    return Feed(graph, session)
+    return LiveChannel(graph, session)
 
 
 @pytest.fixture
-def host(page: Page, static: Path, feed: Feed) -> Iterator[LiveHost]:
+def host(page: Page, static: Path, feed: LiveChannel) -> Iterator[LiveHost]:
     """A page that is to show the feed, without Jupyter; see `LiveHost.start`."""
     made = LiveHost(page, static, feed)
     yield made

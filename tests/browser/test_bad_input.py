@@ -10,7 +10,7 @@ from bare_host import Host
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import GraphChange
 
 #: Operations of the graph, all in one scope.
@@ -23,7 +23,7 @@ def test_a_graph_of_78_000_operations_without_a_scope_is_shown_and_answers(
     y = fs.placeholder(fs.float32, [4], name="x")
     for name in ("first", "second"):
         y = fs.tanh(y, name=name)
-    snapshot = Feed(graph).describe()
+    snapshot = LiveChannel(graph).describe()
     x, first, second = snapshot.graph.added
     rest = [replace(second, id=k, name=f"op{k}", inputs=((k - 1, 0),)) for k in range(2, MANY)]
     host = Host(page, static)
@@ -42,7 +42,7 @@ def test_a_name_of_300_characters_breaks_nothing(page: Page, static: Path, graph
     fs.negative(y, name="end")
     host = Host(page, static)
     page.set_viewport_size({"width": 1280, "height": 800})
-    host.start(Feed(graph).describe(), chosen={"selection": f"{name}s/{name}"})
+    host.start(LiveChannel(graph).describe(), chosen={"selection": f"{name}s/{name}"})
     expect(host.find("inspector")).to_contain_text("longlong")
     room = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
     assert room[0] <= room[1]

@@ -17,7 +17,7 @@ from bare_host import Host
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import Failure, SessionState, Snapshot
 
 
@@ -30,7 +30,7 @@ def snapshot(graph: Any) -> Snapshot:
     logits = fs.layers.dense(h, 10, name="logits")
     loss = fs.losses.sparse_softmax_cross_entropy(labels, logits)
     fs.train.GradientDescentOptimizer(0.1).minimize(loss)
-    told = Feed(graph).snapshot(time.monotonic())
+    told = LiveChannel(graph).snapshot(time.monotonic())
     failure = Failure(h.op.id, "InvalidArgumentError: inner dimensions must agree")
     state = SessionState("idle", 3, None, None, None, failure=failure)
     return replace(told, session=state, control="live")

@@ -20,7 +20,7 @@ from flowscope.cluster.status import (
     WorkerStatus,
 )
 from flowscope.cluster.waits import by_gravity, findings, joined, state_found
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.runtime.engine import Engine
 
 
@@ -85,12 +85,12 @@ def own() -> Engine:
 
 
 @pytest.fixture
-def feed(graph: Any, own: Engine, recorded: Recorded) -> Feed:
+def feed(graph: Any, own: Engine, recorded: Recorded) -> LiveChannel:
     h = fs.exp(fs.placeholder(fs.float32, [3], name="x"), name="h")
     fs.reduce_sum(h, name="y")
     own.clusters["fs://7"] = recorded
     with own.as_default():
-        return Feed(graph)
+        return LiveChannel(graph)
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (600, "dark")])

@@ -14,7 +14,7 @@ from live_host import LiveHost
 from playwright.sync_api import Locator, Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 PATIENCE_S = 20
 
@@ -60,8 +60,8 @@ def program(graph: Any) -> Iterator[Program]:
 
 
 @pytest.fixture
-def feed(graph: Any, program: Program) -> Feed:
-    return Feed(graph, program.session)
+def feed(graph: Any, program: Program) -> LiveChannel:
+    return LiveChannel(graph, program.session)
 
 
 @pytest.fixture

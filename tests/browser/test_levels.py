@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import flowscope as fs
 from flowscope.live import bus
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import Command, Connect
 from flowscope.live.wire import message_from, to_json
 
@@ -36,7 +36,7 @@ START = """async source => {
 class View:
     """A view in an empty page, joined to a feed."""
 
-    def __init__(self, page: Page, static: Path, feed: Feed) -> None:
+    def __init__(self, page: Page, static: Path, feed: LiveChannel) -> None:
         self.page = page
         self._feed = feed
         self._waiting: list[Any] = []
@@ -99,7 +99,7 @@ def static(root: Path) -> Path:
 def opened(page: Page, static: Path, graph: Any, monkeypatch: Any) -> Any:
     """A function that opens the view of a graph."""
     monkeypatch.setattr(bus, "PERIOD_S", 1e6)
-    return lambda: View(page, static, Feed(graph))
+    return lambda: View(page, static, LiveChannel(graph))
 
 
 def test_a_loop_is_shown_as_its_primitives_which_lead_back_to_it(opened: Any) -> None:

@@ -16,7 +16,7 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 LAYERS = 6
 
@@ -46,7 +46,7 @@ def open_host(
     static = root / "widgets" / "flowscope_widgets" / "static"
     if not (static / "loader.js").is_file():
         pytest.skip("needs the front end: make front-end")
-    host = LiveHost(page, static, Feed(graph, session))
+    host = LiveHost(page, static, LiveChannel(graph, session))
 
     def opened(width: int = 1280) -> LiveHost:
         page.set_viewport_size({"width": width, "height": 800})
@@ -114,7 +114,7 @@ def test_a_breakpoint_where_a_value_crosses_devices_holds_once(
         ThreadPoolExecutor(1) as pool,
     ):
         point = getattr(session.debug, kind)(name)
-        host = LiveHost(page, static, Feed(graph, session))
+        host = LiveHost(page, static, LiveChannel(graph, session))
         host.start()
         stage(page).press("D")
         running = pool.submit(session.run, y, {x: np.ones(2, np.float32)})

@@ -11,7 +11,7 @@ from bare_host import Host
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import Snapshot
 
 KINDS = ("tanh", "exp", "sin", "cos", "square", "abs", "sigmoid", "floor", "ceil")
@@ -57,7 +57,7 @@ def snapshot(graph: Any) -> Snapshot:
             for _ in range(30):
                 state = (state * 1103515245 + 12345) % 2**31
                 x = getattr(fs, KINDS[(state >> 16) % len(KINDS)])(x)
-    return Feed(graph).snapshot(time.monotonic())
+    return LiveChannel(graph).snapshot(time.monotonic())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import (
     Delta,
     FrameState,
@@ -114,7 +114,9 @@ def told(page: Page, root: Path, graph: Any) -> Told:
     x = fs.placeholder(fs.float32, [], name="x")
     fs.while_loop(lambda i, v: i < 9, lambda i, v: (i + 1, v * x), [0, x], name="loop")
     page.clock.install()
-    return Told(page, static, replace(Feed(graph).snapshot(time.monotonic()), control="live"))
+    return Told(
+        page, static, replace(LiveChannel(graph).snapshot(time.monotonic()), control="live")
+    )
 
 
 def _cells(told: Told) -> list[str]:

@@ -16,7 +16,7 @@ from live_host import LiveHost
 from playwright.sync_api import Locator, Page, Position, expect
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 SLOW = "slow/product"
 
@@ -48,8 +48,8 @@ def step(run: Callable[[Any], None]) -> Callable[[], None]:
 
 
 @pytest.fixture
-def feed(graph: Any, step: Callable[[], None]) -> Feed:
-    return Feed(graph)
+def feed(graph: Any, step: Callable[[], None]) -> LiveChannel:
+    return LiveChannel(graph)
 
 
 def stage(page: Page) -> Locator:
@@ -193,7 +193,7 @@ def test_a_hundred_thousand_slices_are_drawn_in_time(page: Page, static: Path, g
     _, end = fs.while_loop(lambda i, s: i < 17_000, body, [fs.constant(0), fs.constant(0.5)])
     session = fs.Session()
     session.run(end)
-    host = LiveHost(page, static, Feed(graph))
+    host = LiveHost(page, static, LiveChannel(graph))
     host.start()
     record(host, page, lambda: session.run(end), 4, listed=1)
     canvas = page.get_by_test_id("fs-timeline-canvas")

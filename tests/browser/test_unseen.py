@@ -15,7 +15,7 @@ from bare_host import Host
 from playwright.sync_api import Page
 from unseen_models import UNSEEN
 
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import Snapshot
 
 LEAST_PX = 8.99
@@ -33,7 +33,7 @@ SIZES = {"wide": (1280, 800), "narrow": (600, 800), "zoomed": (640, 400)}
 @pytest.fixture(params=UNSEEN)
 def model(request: pytest.FixtureRequest, graph: Any) -> tuple[str, Snapshot]:
     UNSEEN[request.param]()
-    return request.param, Feed(graph).snapshot(time.monotonic())
+    return request.param, LiveChannel(graph).snapshot(time.monotonic())
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_names_are_read_without_opening_a_box(
 def test_forced_colours_tell_the_selection(host: Host, page: Page, graph: Any, scheme: Any) -> None:
     UNSEEN["dqn"]()
     page.emulate_media(forced_colors="active", color_scheme=scheme)
-    host.start(Feed(graph).snapshot(time.monotonic()), "600px")
+    host.start(LiveChannel(graph).snapshot(time.monotonic()), "600px")
     host.stage.focus()
     host.stage.press("ArrowDown")
     host.settle()

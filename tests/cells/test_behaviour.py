@@ -12,11 +12,11 @@ import pytest
 
 import flowscope as fs
 from flowscope.cells.fingerprint import Comparison
-from flowscope.cells.fingerprint_scan import MOST_BYTES, behaviour
+from flowscope.cells.fingerprint_scan import MOST_BYTES, fingerprint
 
 
 def compare(new, old, is_live=False):
-    return Comparison(behaviour(new), behaviour(old), is_live, lambda thing: thing)
+    return Comparison(fingerprint(new), fingerprint(old), is_live, lambda thing: thing)
 
 
 def made(source, **names):
@@ -181,10 +181,10 @@ def test_functions_that_may_not(case):
 def test_what_a_function_holds_counts_as_it_was_when_it_was_made():
     source = "def f(x): held.append(x); return a[0]"
     held, a = [], np.zeros(2)
-    old = behaviour(made(source, held=held, a=a))
+    old = fingerprint(made(source, held=held, a=a))
 
     def is_same(is_live):
-        new = behaviour(made(source, held=held, a=a))
+        new = fingerprint(made(source, held=held, a=a))
         return Comparison(new, old, is_live, lambda thing: thing).is_same
 
     assert is_same(is_live=False)
@@ -228,10 +228,10 @@ def test_modules_of_the_users_count_with_what_is_in_them(monkeypatch):
         "def f(x): return m.g(x)",
         "def f(x):\n  import users_own\n  return users_own.g(x)",
     ):
-        old = behaviour(made(source, m=module))
-        assert Comparison(behaviour(made(source, m=module)), old, False, lambda t: t).is_same
+        old = fingerprint(made(source, m=module))
+        assert Comparison(fingerprint(made(source, m=module)), old, False, lambda t: t).is_same
         module.k += 1
-        assert not Comparison(behaviour(made(source, m=module)), old, False, lambda t: t).is_same
+        assert not Comparison(fingerprint(made(source, m=module)), old, False, lambda t: t).is_same
 
 
 def test_tensors_and_variables_count_as_themselves(graph):
@@ -243,7 +243,7 @@ def test_tensors_and_variables_count_as_themselves(graph):
     assert not compare(made(source.format("a"), a=a), made(source.format("a"), a=b)).is_same
     assert compare(made(source.format("v"), v=v), made(source.format("v"), v=v)).is_same
     assert not compare(made(source.format("v"), v=v), made(source.format("v"), v=w)).is_same
-    new, old = (behaviour(made(source.format("a"), a=t)) for t in (a, b))
+    new, old = (fingerprint(made(source.format("a"), a=t)) for t in (a, b))
     mapped = Comparison(new, old, False, {a: b}.get)
     assert mapped.is_same and mapped.is_mapped and mapped.shares
 
@@ -264,7 +264,7 @@ def test_it_is_told_whether_what_may_change_is_shared():
 
 def test_arrays_that_a_list_has_lost_are_let_go():
     held = [np.ones(3)]
-    seen = behaviour(made("def f(x): return held", held=held))
+    seen = fingerprint(made("def f(x): return held", held=held))
     gone = weakref.ref(held.pop())
     assert gone() is None
     assert seen.kind == "function"

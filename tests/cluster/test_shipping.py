@@ -7,7 +7,7 @@ import pytest
 from cluster_hosts import hosts_here, on, worker
 
 import flowscope as fs
-from flowscope.cluster.plans import Peer, Shipment, keys_of, loads
+from flowscope.cluster.plans import PlanPeer, Shipment, keys_of, loads
 from flowscope.cluster.transport.messages import MessageReader
 from flowscope.plan.memories import host_of
 
@@ -90,7 +90,7 @@ def test_a_shipment_comes_back_from_bytes_as_it_was(ends):
     with fs.Session(cluster) as sess:
         plan = sess.plan(b)
         partitions = plan.cut(host_of)
-        peers = (Peer("/job:worker/replica:0/task:1", 1 << 60, ("127.0.0.1", 1), "tcp://a:1"),)
+        peers = (PlanPeer("/job:worker/replica:0/task:1", 1 << 60, ("127.0.0.1", 1), "tcp://a:1"),)
         sent = Shipment(partitions, keys_of(partitions), peers, (("a", "b"),), {"k": 2}, ("x:0",))
         came = loads(sent.dumps())
     assert (came.keys, came.peers, came.tasks, came.feeds) == (

@@ -11,7 +11,7 @@ from cluster_hosts import hosts_here, on
 
 import flowscope as fs
 from flowscope.cluster.status import WaitStatus
-from flowscope.cluster.waits import IN_FLIGHT_S, Look, explained, findings, joined, wait_of
+from flowscope.cluster.waits import IN_FLIGHT_S, WaitSnapshot, explained, findings, joined, wait_of
 from flowscope.errors import DeadlineExceededError
 from flowscope.runtime.rendezvous import Pending
 
@@ -37,7 +37,7 @@ def told(*looks, health=WELL, rests=None, round_trip_s=0.0):
     rest = [list(seen) for seen in looks]
 
     def look():
-        return Look(rest.pop(0) if len(rest) > 1 else rest[0], health, round_trip_s)
+        return WaitSnapshot(rest.pop(0) if len(rest) > 1 else rest[0], health, round_trip_s)
 
     return explained(look, lambda s: None if rests is None else rests.append(s))
 

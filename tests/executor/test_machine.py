@@ -10,8 +10,8 @@ from machine_steps import Steps, executor_graph
 import flowscope as fs
 from flowscope import raw_ops
 from flowscope.errors import InternalError
-from flowscope.executor.event_log import Event, Story
-from flowscope.executor.observe import Position
+from flowscope.executor.event_log import LoggedEvent, Story
+from flowscope.executor.observe import StepPosition
 from flowscope.executor.replay import replay
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -168,7 +168,7 @@ def test_so_many_iterations_are_on_their_way(window):
         if not quick:
             break
         steps.done(quick[0])
-    (view,) = Position(steps.machine).frames()
+    (view,) = StepPosition(steps.machine).frames()
     assert len(view.iterations) == window
     assert len(works) == window
     assert view.holds == "window"
@@ -190,7 +190,7 @@ def test_a_frame_waits_for_all_its_enters_and_a_late_constant_comes_to_every_ite
     steps = Steps([users], {x: 5})
     while len(steps.running) > 1:
         steps.done(next(n for n in steps.running if n != "late"))
-    (view,) = Position(steps.machine).frames()
+    (view,) = StepPosition(steps.machine).frames()
     assert view.holds == "entering"
     assert len(view.iterations) == 4, "the first has not ended, for an Enter is missing"
     steps.done("late")
@@ -241,7 +241,7 @@ def test_a_story_is_bounded_and_can_be_replayed():
     ]
     short = Story(2)
     for n in range(5):
-        short.events.append(Event("dead", str(n)))
+        short.events.append(LoggedEvent("dead", str(n)))
     assert [e.unit for e in short.events] == ["3", "4"]
 
 

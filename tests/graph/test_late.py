@@ -11,7 +11,7 @@ import pytest
 from flowscope.graph import op as op_module
 from flowscope.graph.lazy import mutable
 from flowscope.graph.op import Op, frozen
-from flowscope.graph.origin import Place
+from flowscope.graph.origin import SourceLine
 from flowscope.ops.linalg.products import MatMul
 
 
@@ -132,7 +132,7 @@ def test_a_constructor_of_ones_own_is_kept():
 
 def make_record(decorator):
     @decorator
-    class Place:
+    class SourceLine:
         """Where something is."""
 
         line: int
@@ -143,12 +143,12 @@ def make_record(decorator):
             return f"{self.file}:{self.line}"
 
     @decorator
-    class Marked(Place):
+    class Marked(SourceLine):
         """One with a further field."""
 
         mark: str = ""
 
-    return Place, Marked
+    return SourceLine, Marked
 
 
 @pytest.mark.parametrize("decorator", [frozen, dataclasses.dataclass(frozen=True)])
@@ -203,7 +203,7 @@ def test_an_equality_of_ones_own_is_kept():
     assert hash(Nearby(1.0)) == 7
 
 
-THINGS = [MatMul(True, False), Place("x.py", None, 3)]
+THINGS = [MatMul(True, False), SourceLine("x.py", None, 3)]
 
 
 @pytest.mark.parametrize("thing", THINGS, ids=["op", "record"])

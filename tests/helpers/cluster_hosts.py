@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from process_channels import led_to
 
 import flowscope as fs
-from flowscope.cluster.hosted import HostedSteps
+from flowscope.cluster.hosted import WorkerSteps
 from flowscope.cluster.losses import Losses
 from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.reports import clock_report, status_report
@@ -61,7 +61,7 @@ class Host:
         self.endpoint = Endpoint(name, incarnation, SECRET)
         self.endpoint.on_call = lambda peer, m: self.handlers[m["kind"]](peer, m)
         self.endpoint.on_lost = lambda peer, *_: self.steps.client_lost(peer)
-        self.steps = HostedSteps(self)
+        self.steps = WorkerSteps(self)
         self.handlers["clock"] = lambda peer, m: clock_report()
         self.handlers["status"] = self._status
         self.containers: dict[Any, Container] = {}

@@ -134,7 +134,7 @@ def sections_of_a_step(run: Any, m: Any) -> None:
         return i, i
 
     def step() -> None:
-        tasks = m.Tasks(pool)
+        tasks = m.ForkTasks(pool)
         forks = [tasks.fork(compute, i, lent[i]) for i in range(2)]
         for i, fork in enumerate(forks):
             assert tasks.join(fork) == (i, i)
@@ -176,7 +176,7 @@ def sections_of_a_step_that_ends(run: Any, m: Any) -> None:
         raise ValueError("it fails")
 
     def step() -> None:
-        tasks = m.Tasks(pool)
+        tasks = m.ForkTasks(pool)
         forks = [tasks.fork(fail, lent) for _ in range(2)]
         try:
             tasks.join(forks[0])

@@ -21,7 +21,7 @@ class _Plan:
 @hand_over("runtime.plan_cache")
 def plans_that_are_kept(run: Any, m: Any) -> None:
     """What was just added or found is kept, while others come and the generations change."""
-    cache = m.Recent(8, lambda plan: 1)
+    cache = m.PlanCache(8, lambda plan: 1)
 
     def use(name: str) -> None:
         for i in range(3):
@@ -46,7 +46,7 @@ wrong(
 @hand_over("runtime.plan_cache")
 def plans_that_are_forgotten(run: Any, m: Any) -> None:
     """What is stale is gone when it was forgotten, though somebody has just found it."""
-    cache = m.Recent(4, lambda plan: 1)
+    cache = m.PlanCache(4, lambda plan: 1)
     for i in range(3):
         cache.add(i, _Plan(is_stale=not i % 2))
 

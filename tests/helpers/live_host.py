@@ -12,7 +12,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import Choose, FromKernel
 from flowscope.live.wire import message_from, to_wire
 
@@ -53,7 +53,7 @@ COLOURS = {
 class LiveHost:
     """A page that shows a feed. What the page and the feed say to each other passes in `pump`."""
 
-    def __init__(self, page: Page, static: Path, feed: Feed) -> None:
+    def __init__(self, page: Page, static: Path, feed: LiveChannel) -> None:
         self.page = page
         self.chosen: dict[str, Any] = {}
         self._feed = feed

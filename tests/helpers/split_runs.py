@@ -11,7 +11,7 @@ from direct_runs import in_step
 from several_devices import plan_on
 
 import flowscope as fs
-from flowscope.plan.apart import Part
+from flowscope.plan.apart import CompiledPartition
 from flowscope.runtime.rendezvous import Channel, Mailbox, Rendezvous
 from flowscope.runtime.split import SplitFunction
 
@@ -20,7 +20,7 @@ RUN = (7, 11, 3)
 
 def parts(
     sess: fs.Session, fetches: Any, feeds: Sequence[Any], mode: str = "compiled", seed: int = 0
-) -> tuple[Any, tuple[Part, ...]]:
+) -> tuple[Any, tuple[CompiledPartition, ...]]:
     """Returns a plan whose nodes are on two devices by chance, and its partitions, compiled."""
     plan = plan_on(sess, fetches, feeds, seed, count=2)
     return plan, plan.parts
@@ -40,7 +40,7 @@ def run(
 
 
 def split(
-    sess: fs.Session, made: Sequence[Part], channel: Callable[[], Channel] = Rendezvous
+    sess: fs.Session, made: Sequence[CompiledPartition], channel: Callable[[], Channel] = Rendezvous
 ) -> SplitFunction:
     """Returns the function of partitions on several threads."""
     return SplitFunction(made, channel=channel)

@@ -102,7 +102,7 @@ def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     from flowscope.plan.partitions import Partition
     from flowscope.plan.verify import verify, verify_waits
 
-    agreed, lower = apart.agreed, execution.lower
+    agreed, lower = apart.reconcile_back_ends, execution.lower
 
     def verified(partitions: Any) -> Any:
         found = agreed(partitions)
@@ -117,8 +117,8 @@ def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
             verify_waits([Partition("", program, "regions" if chosen else "tokens", ())])
         return lower(program, *chosen)
 
-    monkeypatch.setattr(apart, "agreed", verified)
-    monkeypatch.setattr(step, "agreed", verified)
+    monkeypatch.setattr(apart, "reconcile_back_ends", verified)
+    monkeypatch.setattr(step, "reconcile_back_ends", verified)
     monkeypatch.setattr(execution, "lower", verified_alone)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from flowscope.live import bus
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 
 @pytest.fixture
 def feed(graph, monkeypatch):
     """A feed that looks only when the test says so, and what it sent."""
     monkeypatch.setattr(bus, "PERIOD_S", 1e6)
-    made = Feed(graph)
+    made = LiveChannel(graph)
     made.sent = []
     end = made.subscribe(made.sent.append)
     yield made

@@ -7,7 +7,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.live import bus, progress
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import Command
 
 
@@ -83,7 +83,7 @@ def test_a_loop_is_shown_where_its_steps_run(graph):
                 assert progress.current(0.0, elsewhere).description == "next"
                 assert progress.current(0.0, sess).description != "next"
                 elsewhere.run(two)
-    assert Feed(other).session is None
+    assert LiveChannel(other).session is None
 
 
 def test_a_pause_is_no_part_of_the_time_that_is_left(graph):

@@ -9,7 +9,7 @@ from live_views import View
 import flowscope as fs
 from flowscope.debug.statistics import CHUNK, picture, statistics
 from flowscope.live import schema
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -20,7 +20,7 @@ def told_at_a_stop(array, dtype):
     y = fs.identity(x, name="y")
     found = []
     with fs.Session(config=fs.ConfigProto(mode="op")) as sess:
-        view = View(Feed(x.graph, sess))
+        view = View(LiveChannel(x.graph, sess))
         sess.debug.break_after(y)
 
         def look(stop):
@@ -95,7 +95,7 @@ def test_names_of_three_hundred_characters_are_told_whole(graph):
     fs.constant(1.0, name=name)
     with fs.name_scope(name + "s"):
         fs.constant(2.0, name="inner")
-    view = View(Feed(graph))
+    view = View(LiveChannel(graph))
     [snapshot] = [m for m in view.got if isinstance(m, schema.Snapshot)]
     assert [n.name for n in snapshot.graph.added] == [name, f"{name}s/inner"]
     view.feed.leave(view.send)

@@ -9,7 +9,7 @@ import pytest
 import flowscope as fs
 from flowscope import raw_ops
 from flowscope.live import bus
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.nodes import node_of
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -85,7 +85,7 @@ class Running:
 
     def __init__(self, monkeypatch, graph, fetch, feeds, mode):
         monkeypatch.setattr(bus, "PERIOD_S", 1e6)
-        self.feed = Feed(graph)
+        self.feed = LiveChannel(graph)
         self.sess = fs.Session(config=fs.ConfigProto(mode=mode))
         self.sess.pause()
         self.thread = threading.Thread(target=self._run, args=(fetch, feeds))

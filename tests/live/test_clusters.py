@@ -7,7 +7,7 @@ import threading
 
 from flowscope.cluster.status import ClusterStatus, WaitStatus
 from flowscope.errors import UnavailableError
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.clusters import ClusterQuestions
 from flowscope.live.schema import AskCluster, Cluster, Disconnect
 from flowscope.live.wire import message_from, to_json
@@ -66,7 +66,7 @@ def test_a_cluster_that_cannot_be_asked_says_why():
 def test_a_feed_asks_the_cluster_that_its_engine_was_connected_to_last(graph):
     told, cluster, own = queue.Queue(), Asked(), Engine()
     with own.as_default():
-        feed = Feed(graph)
+        feed = LiveChannel(graph)
     feed.hear(AskCluster(7, 1), told.put)
     assert told.get(timeout=10).kind == "snapshot"
     assert told.get(timeout=10) == Cluster(1, "", None, 7)

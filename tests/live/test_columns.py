@@ -7,7 +7,7 @@ import pathlib
 from work import calls_in
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.columns import columns_of, nodes_of
 from flowscope.live.lowered import lowered_nodes
 from flowscope.live.nodes import Described
@@ -68,7 +68,7 @@ def test_stale_operations_and_loops_by_hand_are_told_too(graph):
 
 def test_a_message_travels_as_json_and_buffers(graph):
     model()
-    snapshot = Feed(graph).snapshot(0.0)
+    snapshot = LiveChannel(graph).snapshot(0.0)
     told, buffers = to_wire(snapshot)
     whole = json.loads(json.dumps(to_json(snapshot)))
     told = json.loads(json.dumps(told))
@@ -85,8 +85,8 @@ def vector():
     with fs.Graph().as_default() as graph:
         model()
         by_hand()
-    message, buffers = to_wire(Feed(graph).snapshot(0.0))
-    nodes = to_json(Feed(graph).snapshot(0.0))["graph"]["added"]
+    message, buffers = to_wire(LiveChannel(graph).snapshot(0.0))
+    nodes = to_json(LiveChannel(graph).snapshot(0.0))["graph"]["added"]
     return {
         "columns": message["graph"]["added"],
         "buffer": base64.b64encode(buffers[0]).decode(),
@@ -107,5 +107,5 @@ def test_what_is_described_takes_little_work(graph):
     y = fs.placeholder(fs.float32, [4], name="x")
     for _ in range(300):
         y = y + 1.0
-    calls, _ = calls_in(lambda: to_wire(Feed(graph).snapshot(0.0)))
+    calls, _ = calls_in(lambda: to_wire(LiveChannel(graph).snapshot(0.0)))
     assert calls < 100 * len(graph)

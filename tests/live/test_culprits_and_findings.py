@@ -9,7 +9,7 @@ from process_channels import until
 
 import flowscope as fs
 from flowscope.live import schema
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.recorded import RecordedFeed
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -21,7 +21,7 @@ def view(graph):
     a = fs.log(x, name="a")
     fs.reduce_sum(fs.exp(fs.nn.relu(a), name="c"), name="y")
     with fs.Session() as sess:
-        made = View(Feed(graph, sess))
+        made = View(LiveChannel(graph, sess))
         made.session = sess
         yield made
         sess.gate.request("resume")

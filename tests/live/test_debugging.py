@@ -8,7 +8,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.live import history, schema
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.tables import columns_of
 from flowscope.live.wire import message_from, to_json, to_wire
 
@@ -66,7 +66,7 @@ def program(request, monkeypatch):
     b = fs.exp(fs.sin(x, name="a"), name="b")
     y = fs.reduce_sum(b * 2.0, name="y")
     with fs.Session(config=fs.ConfigProto(mode=request.param)) as sess:
-        view = View(Feed(sess.graph, sess))
+        view = View(LiveChannel(sess.graph, sess))
         yield sess, view, lambda: sess.run(y, {x: [0.5, 1.0, 2.0]})
         view.hear({"kind": "disconnect", "view": 7})
 
@@ -295,7 +295,7 @@ def test_a_value_of_a_loop_in_a_loop_is_found_again_by_all_iterations(graph, mod
     y = fs.while_loop(lambda i, v: i < 2, body, [0, x])[1]
     (wave,) = made
     with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
-        view = View(Feed(sess.graph, sess))
+        view = View(LiveChannel(sess.graph, sess))
         assert view.ask("record", {"tensors": [wave.name], "max_bytes": 1 << 20}).ok
         sess.run(y, {x: 0.5})
         _, data, buffers = view.history(wave.name)

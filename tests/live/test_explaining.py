@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.explain_schema import AskExplanation
 from flowscope.live.explaining import explanation
 from flowscope.live.recorded import NOTHING_RUNS, RecordedFeed
@@ -56,7 +56,7 @@ def test_what_is_no_operation_is_refused_with_the_reason(session, name):
 
 
 def test_the_question_comes_from_a_view_and_the_answer_goes_to_it(session):
-    feed, told = Feed(session.graph, session), []
+    feed, told = LiveChannel(session.graph, session), []
     asked = {"kind": "ask_explanation", "view": 7, "request_id": 1, "name": "y"}
     feed.hear(message_from(asked), told.append)
     feed.leave(told.append)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -15,7 +15,7 @@ def test_a_failed_step_is_told_with_its_operation_until_the_next(graph, mode):
     index = fs.placeholder(fs.int32, [], name="index")
     y = fs.gather(x, index, name="picked")
     with fs.Session(config=fs.ConfigProto(mode=mode)) as session:
-        feed = Feed(graph, session)
+        feed = LiveChannel(graph, session)
         values = np.zeros(3, np.float32)
         with pytest.raises(fs.errors.InvalidArgumentError):
             session.run(y, {x: values, index: 7})

@@ -6,7 +6,7 @@ import pytest
 from live_views import View
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 WISH = {
@@ -23,7 +23,7 @@ WATCH = {
 def view(graph):
     x = fs.placeholder(fs.float32, [2], name="x")
     fs.exp(x, name="y")
-    made = View(Feed(graph))
+    made = View(LiveChannel(graph))
     yield made
     made.feed.leave(made.send)
 

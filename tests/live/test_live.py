@@ -11,13 +11,13 @@ import pytest
 
 import flowscope as fs
 from flowscope.live import bus, progress
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.frames import FrameWatcher
 from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
 from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
 from flowscope.live.wire import message_from, to_json
-from flowscope.plan.locations import LoopAt, Where
+from flowscope.plan.locations import LoopAt, StepLocation
 from flowscope.runtime import engine
 from flowscope.runtime.gate import Gate
 
@@ -195,10 +195,10 @@ def test_stop_is_refused_while_nothing_runs_and_taken_while_a_cell_runs(feed, mo
 
 def test_the_latest_session_of_the_graph_is_shown_unless_one_is_chosen(graph):
     with fs.Session() as first, fs.Session() as second:
-        assert Feed(graph).session is second
-        assert Feed(graph, first).session is first
+        assert LiveChannel(graph).session is second
+        assert LiveChannel(graph, first).session is first
     with fs.Session(graph=fs.Graph()):
-        assert Feed(graph).session is None
+        assert LiveChannel(graph).session is None
 
 
 def test_the_thread_looks_by_itself_and_ends_with_the_last_subscriber(graph, monkeypatch):
@@ -206,7 +206,7 @@ def test_the_thread_looks_by_itself_and_ends_with_the_last_subscriber(graph, mon
 
     monkeypatch.setattr(bus, "PERIOD_S", 0.01)
     told = threading.Event()
-    feed = Feed(graph)
+    feed = LiveChannel(graph)
     others = {t for t in threading.enumerate() if t.name == "flowscope live"}
     end = feed.subscribe(lambda message: told.set())
     fs.constant(1.0)
@@ -286,7 +286,7 @@ def test_show_prints_a_text_where_there_is_no_notebook(capsys):
 
 
 def test_a_cell_that_is_run_again_changes_adds_and_removes(graph):
-    feed = Feed(graph)
+    feed = LiveChannel(graph)
 
     def build(again):
         x = fs.placeholder(fs.float32, [2], name="x")
@@ -319,7 +319,7 @@ def test_a_cell_that_is_run_again_changes_adds_and_removes(graph):
 
 
 def test_what_a_new_cell_adds_is_marked_until_another_builds(graph):
-    feed = Feed(graph)
+    feed = LiveChannel(graph)
     with graph.cell("1"):
         x = fs.placeholder(fs.float32, [2], name="x")
     assert feed.tick(0.0).graph.marked == (), "all of a first cell is new"
@@ -339,7 +339,7 @@ def test_what_a_new_cell_adds_is_marked_until_another_builds(graph):
 
 
 def test_a_run_that_is_taken_back_leaves_no_trace(graph):
-    feed = Feed(graph)
+    feed = LiveChannel(graph)
     with graph.cell("3"):
         fs.constant(1.0, name="x")
     before = feed.snapshot(0.0).graph.added
@@ -487,7 +487,7 @@ def test_iterations_per_second_are_taken_over_a_window(graph):
     watcher = FrameWatcher(graph)
 
     def rate(now_s, count):
-        where = Where("compiled", (LoopAt(node, count, None, 0, ()),), None)
+        where = StepLocation("compiled", (LoopAt(node, count, None, 0, ()),), None)
         (frame,) = watcher.state(now_s, {1: where}, (), (), 0.0).frames
         return frame.iterations_per_s
 
@@ -556,7 +556,7 @@ def test_iterations_in_flight_are_told_with_what_holds_the_next(feed):
 
 
 def test_each_of_two_feeds_is_told_all_tokens(running, graph):
-    other = Feed(graph, running.sess)
+    other = LiveChannel(graph, running.sess)
     other.snapshot(time.monotonic())
     running.feed.tick(time.monotonic())
     running.move("step_iteration")

@@ -8,7 +8,7 @@ from work import calls_in
 
 import flowscope as fs
 from flowscope.live import bus
-from flowscope.live.bus import PERIOD_S, Feed
+from flowscope.live.bus import PERIOD_S, LiveChannel
 from flowscope.live.outbox import WINDOW, Outbox, merged
 from flowscope.live.schema import (
     PROTOCOL,
@@ -31,7 +31,7 @@ from flowscope.runtime import engine
 def feed(graph, monkeypatch):
     """A feed that looks only when the test says so."""
     monkeypatch.setattr(bus, "PERIOD_S", 1e6)
-    made = Feed(graph)
+    made = LiveChannel(graph)
     yield made
     for port in list(made._ports):
         made._leave(port)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.nodes import Described
 from flowscope.live.schema import Node
 from flowscope.live.text import text
@@ -56,7 +56,7 @@ def by_hand():
 @pytest.mark.parametrize("build", [lambda: layers(12), flat, structured, by_hand])
 def test_outlines_tell_what_nodes_tell(graph, build):
     build()
-    described = Feed(graph).describe().graph.added
+    described = LiveChannel(graph).describe().graph.added
     assert isinstance(described, Described)
     outlines = described.outlines()
     assert text(outlines) == text(described.nodes)
@@ -70,7 +70,7 @@ def test_outlines_tell_what_nodes_tell(graph, build):
 def test_show_prints_that_text(graph, capsys):
     structured()
     fs.show()
-    assert capsys.readouterr().out == text(Feed(graph).describe().graph.added) + "\n"
+    assert capsys.readouterr().out == text(LiveChannel(graph).describe().graph.added) + "\n"
 
 
 COUNTED = """

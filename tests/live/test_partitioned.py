@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.partitioned import partition_nodes
 from flowscope.live.schema import Command
 
@@ -71,7 +71,7 @@ def test_the_level_is_a_snapshot_and_follows_the_latest_plan(graph):
     with fs.device("/device:CPU:2"):
         z = fs.negative(y, name="z")
     with fs.Session(config=CONFIG) as sess:
-        feed, told = Feed(graph, sess), []
+        feed, told = LiveChannel(graph, sess), []
         feed.hear(Command(1, "level", "partitions", view=7), told.append)
         assert [m.ok for m in told if m.kind == "reply"] == [False]
         sess.run(z, {"x:0": 1.0})

@@ -7,7 +7,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.placing import Placing
 from flowscope.live.schema import PROTOCOL, AskPlacement, MoveWish
 from flowscope.live.state import GraphWatcher
@@ -63,7 +63,7 @@ class TestWhyAnOperationStandsWhereItDoes:
         assert "no session" in self.ask(None, "y").error
 
     def test_the_question_comes_from_a_view_and_the_answer_goes_to_it(self, session):
-        feed, told = Feed(session.graph, session), []
+        feed, told = LiveChannel(session.graph, session), []
         asked = {
             "kind": "ask_placement",
             "view": 7,
@@ -153,7 +153,7 @@ class TestMoving:
         assert [session.placements[i][-1] for i in ids] == ["2", "2"]
 
     def test_the_command_moves_and_the_state_tells_it(self, session):
-        feed, told = Feed(session.graph, session), []
+        feed, told = LiveChannel(session.graph, session), []
         wish = {"name": "layer/", "device": "/device:CPU:2", "parts": []}
         command = {"kind": "command", "command_id": 1, "name": "move", "value": wish, "view": 7}
         feed.hear(message_from({"kind": "connect", "view": 7, "protocol": PROTOCOL}), told.append)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.sampling import GONE_S, LASTS_S, Schedule
+from flowscope.live.sampling import GONE_S, LASTS_S, SamplingSchedule
 from flowscope.live.tables import columns_of
 from flowscope.live.traces import Tracing
 from flowscope.runtime.tracers import attach, detach
@@ -136,7 +136,7 @@ class RunningStep:
     [(0.01, False), (LASTS_S / 2, False), (2 * LASTS_S, True), (GONE_S / 2, True)],
 )
 def test_a_plan_lasts_while_its_steps_do(taken_s: float, lasts: bool) -> None:
-    schedule, plan, now_s = Schedule(), plan_of("y"), 100.0
+    schedule, plan, now_s = SamplingSchedule(), plan_of("y"), 100.0
     schedule.look([], [], now_s)
     for number in range(3):
         step: Any = RunningStep(plan)
@@ -153,7 +153,7 @@ def test_a_plan_lasts_while_its_steps_do(taken_s: float, lasts: bool) -> None:
 
 def test_a_rare_program_is_not_starved() -> None:
     """A step that evaluates after each thousand that train; looks come between."""
-    schedule, train, test = Schedule(), plan_of("train"), plan_of("test")
+    schedule, train, test = SamplingSchedule(), plan_of("train"), plan_of("test")
     traced = {id(train): 0, id(test): 0}
     for step in range(40_000):
         now_s = step / 1000  # the clock of looks and steps
@@ -167,7 +167,7 @@ def test_a_rare_program_is_not_starved() -> None:
 
 
 def test_what_has_gone_is_not_waited_for() -> None:
-    schedule, once, often = Schedule(), plan_of("once"), plan_of("often")
+    schedule, once, often = SamplingSchedule(), plan_of("once"), plan_of("often")
     schedule.look([], [], 0.0)
     assert schedule.wants(once, 0.0, 0.1)
     schedule.look([], [once], 1.0)

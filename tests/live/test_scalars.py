@@ -7,7 +7,7 @@ import pytest
 from live_views import View
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.scalars import POINTS, STEPS
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("graph")
 @pytest.fixture
 def view(graph):
     with fs.Session() as sess:
-        made = View(Feed(graph, sess))
+        made = View(LiveChannel(graph, sess))
         made.session = sess
         yield made
         made.feed.leave(made.send)
@@ -81,7 +81,7 @@ def test_a_summary_is_found_by_its_tag(view, tmp_path):
 
 def test_another_session_begins_anew_and_leaving_ends_it(graph):
     y = fs.square(fs.constant(2.0), name="y")
-    view = View(Feed(graph))
+    view = View(LiveChannel(graph))
     first = fs.Session()
     view.feed.tick(0.0)
     first.run(y)

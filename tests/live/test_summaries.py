@@ -8,7 +8,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.live import schema, summaries
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.recorded import NOTHING_RUNS, RecordedFeed
 from flowscope.live.tables import columns_of
 from flowscope.live.wire import message_from, to_wire
@@ -34,7 +34,7 @@ def told(session, step=None):
     """The answer, and its tables as a view reads them."""
     heard = []
     message = {"kind": "ask_summaries", "view": 7, "request_id": 3, "step": step}
-    Feed(session.graph, session).hear(message_from(message), heard.append)
+    LiveChannel(session.graph, session).hear(message_from(message), heard.append)
     answer = next(m for m in heard if isinstance(m, schema.Summaries))
     data, buffers = to_wire(answer)
     json.dumps(data, allow_nan=False)
@@ -54,12 +54,12 @@ def test_curves_of_all_runs_are_told_by_step(session, tmp_path):
     x = fs.placeholder(fs.float32, [], name="x")
     fs.summary.scalar("loss", x)
     merged = fs.summary.merge_all()
-    assert Feed(session.graph, session).describe().session.summaries is None
+    assert LiveChannel(session.graph, session).describe().session.summaries is None
     for run in ("a", "b"):
         with fs.summary.FileWriter(tmp_path / run) as writer:
             for step in (0, 10, 5):
                 writer.add_summary(session.run(merged, {x: step + ord(run)}), step)
-    state = Feed(session.graph, session).describe().session.summaries
+    state = LiveChannel(session.graph, session).describe().session.summaries
     assert (state.version, state.dropped) == (6, 0) and 0 < state.nbytes < state.max_bytes
     answer, data, columns = told(session)
     assert (answer.request_id, answer.view, answer.error, answer.version) == (3, 7, "", 6)
@@ -198,7 +198,7 @@ def test_the_oldest_of_the_largest_series_is_dropped_and_counted(owner, session)
     for step in range(5000):
         writer.add_summary(scalar("many", float(step)), step)
     assert log.nbytes <= log.max_bytes
-    state = Feed(session.graph, session).describe().session.summaries
+    state = LiveChannel(session.graph, session).describe().session.summaries
     few, many = told(session)[0].scalars
     assert (few.points, few.dropped) == (1, 0)
     assert many.dropped == state.dropped and many.points + many.dropped == 5000
@@ -216,7 +216,7 @@ def test_values_that_views_do_not_show_are_passed_over(session, tmp_path):
     fs.summary.tensor_summary("t", fs.constant([1.0, 2.0]))
     with fs.summary.FileWriter(tmp_path) as writer:
         writer.add_summary(session.run(fs.summary.merge_all()), 0)
-    assert Feed(session.graph, session).describe().session.summaries is None
+    assert LiveChannel(session.graph, session).describe().session.summaries is None
 
 
 def test_a_recording_has_no_summaries(session):

@@ -13,7 +13,7 @@ from flowscope.live import bus
 from flowscope.live.schema import Ack, AskSpans, Command, Connect
 from flowscope.live.tables import Numbers, columns_of
 from flowscope.live.wire import message_from, to_wire
-from flowscope.runtime.tracers import Observer
+from flowscope.runtime.tracers import FetchObserver
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -22,7 +22,7 @@ class View:
     """A view that takes each message at once."""
 
     def __init__(self, graph, number=1):
-        self.feed = bus.Feed(graph)
+        self.feed = bus.LiveChannel(graph)
         self.number = number
         self.messages = []
         self.feed.hear(Connect(number), self.take)
@@ -124,7 +124,7 @@ def test_spans_are_told_on_request(view):
 
 def who_traces(sess):
     """Returns the tracers of a session that have steps traced."""
-    return [one for one in sess.tracers if not isinstance(one, Observer)]
+    return [one for one in sess.tracers if not isinstance(one, FetchObserver)]
 
 
 def test_nothing_is_traced_unless_a_view_wants_it(view):

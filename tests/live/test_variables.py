@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.recorded import NOTHING_RUNS, RecordedFeed
 from flowscope.live.tables import columns_of
 from flowscope.live.variables import MOST_MEASURED, MOST_ROWS, VariableQuestions
@@ -53,7 +53,7 @@ def test_the_list_and_the_numbers_of_values_travel(graph):
     fs.Variable([0], name="later")
     with fs.Session() as sess:
         sess.run([v.initializer])
-        told = answer(Feed(graph, sess), asked(7, 1, "v", "later", "none"))
+        told = answer(LiveChannel(graph, sess), asked(7, 1, "v", "later", "none"))
     data, buffers = to_wire(told)
     rows = {row["name"]: row for row in data["rows"]}
     assert rows["v"] == {
@@ -75,7 +75,9 @@ def test_more_than_fit_are_counted_and_few_are_measured(graph):
         fs.Variable(0.0, name=f"v{k}", collections=[])
     with fs.Session() as sess:
         sess.run([op for op in graph.get_operations() if op.type == "AssignVariableOp"])
-        told = answer(Feed(graph, sess), asked(7, 1, *[f"v{k}" for k in range(MOST_MEASURED + 1)]))
+        told = answer(
+            LiveChannel(graph, sess), asked(7, 1, *[f"v{k}" for k in range(MOST_MEASURED + 1)])
+        )
     assert (len(told.rows), told.left_out) == (MOST_ROWS, 2)
     assert told.nbytes == 4 * (MOST_ROWS + 2)
     assert len(told.values) == MOST_MEASURED
@@ -120,7 +122,7 @@ def test_values_before_a_recorded_step_are_told(graph, mode):
     with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
 
         def at(number):
-            told = answer(Feed(graph, sess), replace(asked(7, 1, "v", "other"), step=number))
+            told = answer(LiveChannel(graph, sess), replace(asked(7, 1, "v", "other"), step=number))
             values = {one.name: (one.min, one.max) for one in told.values}
             return told.error, values, {one.name: one for one in told.rows}
 

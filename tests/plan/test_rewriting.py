@@ -8,7 +8,7 @@ from verified_plans import fingerprint
 import flowscope as fs
 from flowscope.plan.collector import paused_collector
 from flowscope.plan.program import Node
-from flowscope.plan.rewriting import Edits, changed, made_like, replaced
+from flowscope.plan.rewriting import ProgramEdits, changed, made_like, replaced
 from flowscope.plan.structured import CondNode, LoopNode
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -34,7 +34,7 @@ def named(program, name):
 
 
 def test_no_edit_makes_no_program(program):
-    assert Edits().applied(program) is program
+    assert ProgramEdits().applied(program) is program
     assert changed(program, {}) is program
     assert replaced(program, {}) is program
 
@@ -62,7 +62,7 @@ def test_a_node_of_a_block_changes_the_nodes_around_it(program):
 
 
 def test_nodes_are_inserted_dropped_and_replaced(program):
-    a, b, edits = named(program, "a"), named(program, "b"), Edits()
+    a, b, edits = named(program, "a"), named(program, "b"), ProgramEdits()
     made = made_like(b.op, a, a.inputs)
     edits.insert([made], a)
     edits.drop(a, [made])
@@ -82,7 +82,7 @@ def test_what_waited_for_a_dropped_node_waits_for_what_is_there_instead():
         c = fs.exp(x, name="c")
     with fs.Session(config=fs.ConfigProto(mode="op")) as sess:
         program = sess.plan([c, b], [x]).program
-    edits = Edits()
+    edits = ProgramEdits()
     edits.drop(named(program, "a"), [named(program, "b")])
     found = edits.applied(program)
     assert named(found, "c").control == (named(found, "b"),)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import Feed, shared_feed
+from flowscope.live.bus import LiveChannel, shared_feed
 from flowscope.runtime import engine
 from flowscope.runtime.engine import Engine
 
@@ -135,7 +135,7 @@ def test_a_stop_ends_the_steps_of_its_session_alone(engines, graph):
 def test_a_view_finds_the_session_of_its_engine(engines, graph):
     fs.constant(1.0)
     with engines[0].as_default():
-        feed = Feed(graph)
+        feed = LiveChannel(graph)
     with session_of(engines[1], graph):
         assert feed.session is None
         with session_of(engines[0], graph) as mine:

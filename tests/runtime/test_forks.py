@@ -8,7 +8,7 @@ import random_programs
 
 import flowscope as fs
 from flowscope.plan.costs import Costs
-from flowscope.runtime.forks import Fork, Tasks
+from flowscope.runtime.forks import Fork, ForkTasks
 from flowscope.runtime.thread_pool import ThreadPool
 
 SEEDS = [*range(6), *[pytest.param(i, marks=pytest.mark.slow) for i in range(6, 120)]]
@@ -40,7 +40,7 @@ def all_large(monkeypatch):
 def pools(request, monkeypatch):
     """Who runs sections: the step itself, another thread at once, and whoever comes first."""
     if request.param is not None:
-        monkeypatch.setattr(ThreadPool, "tasks", lambda self: Tasks(request.param()))
+        monkeypatch.setattr(ThreadPool, "tasks", lambda self: ForkTasks(request.param()))
 
 
 @pytest.mark.filterwarnings("ignore::flowscope.errors.ControlFlowWarning")
@@ -166,7 +166,7 @@ def test_a_late_helper_finds_nothing_to_do():
 
 
 def test_closed_tasks_are_never_begun_and_hold_nothing():
-    tasks = Tasks(Nobody())
+    tasks = ForkTasks(Nobody())
     array = np.ones(3)
     fork = tasks.fork(lambda x: pytest.fail("it runs"), array)
     tasks.close()
@@ -182,7 +182,7 @@ def test_closing_waits_for_what_has_begun():
         go.wait(30)
         ended.append(True)
 
-    tasks = Tasks(Nobody())
+    tasks = ForkTasks(Nobody())
     fork = tasks.fork(work)
     helper = threading.Thread(target=fork.help)
     helper.start()
@@ -194,7 +194,7 @@ def test_closing_waits_for_what_has_begun():
 
 
 def test_joining_raises_what_the_helper_has_raised():
-    tasks = Tasks(AtOnce())
+    tasks = ForkTasks(AtOnce())
     fork = tasks.fork(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         tasks.join(fork)

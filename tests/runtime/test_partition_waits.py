@@ -5,7 +5,7 @@ from cluster_hosts import hosts_here
 
 import flowscope as fs
 from flowscope.plan import region_formation
-from flowscope.plan.apart import agreed
+from flowscope.plan.apart import reconcile_back_ends
 from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
 from flowscope.plan.verify import verify_waits
@@ -193,12 +193,12 @@ def there_and_back(places):
 def test_partitions_that_would_wait_in_a_circle_do_not_wait_in_place():
     parts = partitions_of(there_and_back)
     assert not waits_in_circle([p.program for p in parts])
-    assert {p.back_end for p in agreed(parts)} == {"python"}
+    assert {p.back_end for p in reconcile_back_ends(parts)} == {"python"}
     first, *others = parts
     turned = Partition(
         first.device, with_turned_nodes(first.program), first.back_end, first.fetched
     )
-    found = agreed([turned, *others])
+    found = reconcile_back_ends([turned, *others])
     assert waits_in_circle([p.program for p in found])
     assert {p.back_end for p in found} == {"regions"}
 
@@ -216,7 +216,7 @@ def test_a_partition_of_another_process_is_not_waited_for():
 
 
 def test_the_verifier_finds_regions_that_wait_for_each_other(monkeypatch):
-    parts = agreed(partitions_of(home_far_home))
+    parts = reconcile_back_ends(partitions_of(home_far_home))
     assert {p.back_end for p in parts} == {"regions"}
     assert not unit_circle([p.program for p in parts], True)
     verify_waits(parts)
@@ -235,4 +235,4 @@ def test_sites_of_processes_wait_in_order_too():
     with fs.Graph().as_default():
         fetches, _, feeds = home_far_home(["/cpu:0", "/cpu:1"])
         with fs.Session(config=fs.ConfigProto(device_count={"CPU": 2})) as sess:
-            verify_waits(agreed(sess.plan(fetches, list(feeds)).cut(host_of)))
+            verify_waits(reconcile_back_ends(sess.plan(fetches, list(feeds)).cut(host_of)))

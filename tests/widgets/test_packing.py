@@ -7,7 +7,7 @@ import pytest
 from packed_snapshots import nodes_of_packed, unpacked
 
 import flowscope as fs
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope_widgets import picture, saved
 from flowscope_widgets.packing import packed
 
@@ -31,7 +31,7 @@ def unrolled_lstm(steps):
 def test_what_is_packed_comes_back_whole(graph):
     unrolled_lstm(3)
     fs.while_loop(lambda i: i < 3, lambda i: i + 1, [0])
-    snapshot = Feed(graph).describe()
+    snapshot = LiveChannel(graph).describe()
     assert list(nodes_of_packed(packed(snapshot)))[:40] == list(snapshot.graph.added)[:40]
     names = [node.name for node in nodes_of_packed(packed(snapshot))]
     assert names == [op.name for op in graph.get_operations()]
@@ -41,7 +41,7 @@ def test_the_vector_is_what_is_written(graph):
     vector = json.loads(VECTOR.read_text("utf-8"))
     x = fs.placeholder(fs.float32, [None, 3], name="x")
     fs.exp(x, name="layer/y")
-    written, kept = unpacked(packed(Feed(graph).describe())), unpacked(vector["packed"])
+    written, kept = unpacked(packed(LiveChannel(graph).describe())), unpacked(vector["packed"])
     assert written[0].keys() == kept[0].keys(), "write the vector anew"
     assert written[0]["graph"].keys() == kept[0]["graph"].keys()
     assert len(written[1]) == len(kept[1])
@@ -52,7 +52,7 @@ def test_the_vector_is_what_is_written(graph):
 def test_fifteen_thousand_operations_stay_explorable_within_400_kb(graph):
     unrolled_lstm(304)
     assert 15_000 <= len(graph) < 15_500
-    bundle = saved.saved_picture(Feed(graph).describe())
+    bundle = saved.saved_picture(LiveChannel(graph).describe())
     assert len(json.dumps(bundle)) <= 400_000
     assert len(nodes_of_packed(bundle[saved.MIME]["packed"])) == len(graph)
 
@@ -61,7 +61,7 @@ def test_what_would_be_too_large_is_left_out(graph, monkeypatch):
     monkeypatch.setattr(picture, "can_draw", lambda: False)
     for i in range(30):
         fs.constant(float(i), name=f"c{i}")
-    snapshot = Feed(graph).describe()
+    snapshot = LiveChannel(graph).describe()
     assert saved.saved_picture(snapshot)[saved.MIME]["packed"]
     for name, limit in (("KEPT_CHARS", 100), ("KEPT_OPERATIONS", 29)):
         with monkeypatch.context() as patch:

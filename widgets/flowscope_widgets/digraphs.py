@@ -12,7 +12,7 @@ from typing import Any
 
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.lowered import lowered_nodes
 from flowscope.live.partitioned import partition_nodes
 from flowscope.plan.plan import Plan
@@ -115,16 +115,16 @@ def _drawn(shown: Any, open_scopes: Collection[str] | None, title: str) -> dict[
     return drawn
 
 
-def _feed(shown: Any) -> tuple[Feed, dict[str, bool], str]:
+def _feed(shown: Any) -> tuple[LiveChannel, dict[str, bool], str]:
     """Returns whose graph is shown, which scopes were opened or closed, and what is shown alone."""
     if isinstance(shown, ViewState):
         return shown._feed, shown.open_scopes, shown.isolated
-    if isinstance(shown, Feed):
+    if isinstance(shown, LiveChannel):
         return shown, {}, ""
     if isinstance(shown, Session):
-        return Feed(shown.graph, shown), {}, ""
+        return LiveChannel(shown.graph, shown), {}, ""
     if isinstance(shown, Graph):
-        return Feed(shown), {}, ""
+        return LiveChannel(shown), {}, ""
     raise DTypeError(
         f"expected a graph, a session, a plan, a view or a recording to draw, got {shown!r}"
     )

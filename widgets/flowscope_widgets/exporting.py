@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.live.batches import Batches
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.recorded import RecordedFeed
 from flowscope.live.schema import AskExport, Export
 from flowscope.tracing.chrome import chrome_trace
@@ -30,12 +30,12 @@ _Asking = tuple[AskExport, Callable[[Export], None]]
 _batches: Batches[_Asking] = Batches("flowscope exports")
 
 
-def export(feed: Feed, asked: AskExport, send: Callable[[Export], None]) -> None:
+def export(feed: LiveChannel, asked: AskExport, send: Callable[[Export], None]) -> None:
     """Has what was traced of a feed's session sent as a file, through `send`, on a thread."""
     _batches.put((asked, send), partial(_answer, feed))
 
 
-def _answer(feed: Feed, asking: list[_Asking]) -> None:
+def _answer(feed: LiveChannel, asking: list[_Asking]) -> None:
     for asked, send in asking:
         name, media = _FILES.get(asked.what, ("", ""))
         error, content = "", b""

@@ -18,7 +18,7 @@ import traitlets
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import Feed, shared_feed
+from flowscope.live.bus import LiveChannel, shared_feed
 from flowscope.runtime.session import Session
 from flowscope_widgets import panel
 from flowscope_widgets.displays import Displays
@@ -55,7 +55,7 @@ class GraphView(ViewState, anywidget.AnyWidget):
         graph: Graph | None = None,
         session: Session | None = None,
         *,
-        feed: Feed | None = None,
+        feed: LiveChannel | None = None,
     ) -> None:
         shown = get_default_graph() if graph is None else graph
         self._feed = feed or shared_feed(shown, session)
@@ -111,7 +111,7 @@ class GraphView(ViewState, anywidget.AnyWidget):
         self._displays.show()
 
 
-def display(feed: Feed) -> tuple[bool, GraphView | None]:
+def display(feed: LiveChannel) -> tuple[bool, GraphView | None]:
     """Shows a feed's graph in the notebook.
 
     Where the wheel was built without the front end, a text is shown and a warning says so.

@@ -7,7 +7,7 @@ from typing import Any
 
 import traitlets
 
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.run_schema import FetchChange, Need
 from flowscope_widgets.run_setup import Setup, setup_of
 from flowscope_widgets.runs import Run
@@ -21,7 +21,7 @@ class RunControl(traitlets.HasTraits):
 
     _setup: Setup
 
-    def _follow_runs(self, feed: Feed) -> None:
+    def _follow_runs(self, feed: LiveChannel) -> None:
         """Goes over to the runs of a feed."""
         if hasattr(self, "_setup"):
             self._setup.leave(self)

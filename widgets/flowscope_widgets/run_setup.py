@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.live.bus import Feed, notebook
+from flowscope.live.bus import LiveChannel, notebook
 from flowscope.live.fetched import fetched
 from flowscope.live.needs import fed_for, rows_of, unfed_placeholders, would_run
 from flowscope.live.nodes import output_of
 from flowscope.live.run_schema import Need, Outcome, RunSetup
 from flowscope.live.wire import plain
-from flowscope.runtime.feeds import taken_apart
+from flowscope.runtime.feeds import flatten_feeds
 from flowscope.runtime.fetches import Flattened
 from flowscope_widgets import between_cells
 from flowscope_widgets.fed import Fed, candidates
@@ -37,7 +37,7 @@ class Setup:
         feed: Whose graph is shown, and in whose session it is run.
     """
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: LiveChannel) -> None:
         self._feed = weakref.ref(feed)
         self._lock = threading.RLock()
         self._followers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -49,7 +49,7 @@ class Setup:
         between_cells.tell_of_cells(self)
 
     @property
-    def _source(self) -> Feed:
+    def _source(self) -> LiveChannel:
         feed = self._feed()
         if feed is None:
             raise InvalidArgumentError("the view was closed: make another with fs.show()")
@@ -86,7 +86,7 @@ class Setup:
             raise InvalidArgumentError(f"expected a dict of values by tensor, got {feeds!r}")
         graph = self._source.graph
         found: dict[str, Fed] = {}
-        for key, value in (taken_apart(dict(feeds)) or feeds).items():
+        for key, value in (flatten_feeds(dict(feeds)) or feeds).items():
             element = _element(graph, key)
             tensor = element.outputs[0] if isinstance(element, Operation) else element
             if tensor.name in found:
@@ -290,10 +290,10 @@ def _tensor(graph: Graph, name: str) -> Tensor:
     return element.outputs[0] if isinstance(element, Operation) else element
 
 
-_setups: WeakKeyDictionary[Feed, Setup] = WeakKeyDictionary()
+_setups: WeakKeyDictionary[LiveChannel, Setup] = WeakKeyDictionary()
 
 
-def setup_of(feed: Feed) -> Setup:
+def setup_of(feed: LiveChannel) -> Setup:
     """Returns what the views of a feed share."""
     found = _setups.get(feed)
     if found is None:

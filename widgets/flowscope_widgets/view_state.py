@@ -14,7 +14,7 @@ import traitlets
 
 from flowscope.errors import DTypeError, FailedPreconditionError, OpError
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import AskExport, Choose, Command, FromKernel, Reply
 from flowscope.live.wire import message_from, to_wire
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
@@ -67,7 +67,7 @@ class ViewState(RunControl):
     #: "removed", by name. "is:different" finds it, as "is:added" and "is:altered" do.
     difference: Any = traitlets.Dict(read_only=True).tag(sync=True)
 
-    _feed: Feed
+    _feed: LiveChannel
     #: The thread that takes what the browser has chosen, if one does.
     _hearing: int | None = None
 

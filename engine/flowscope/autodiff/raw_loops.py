@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from flowscope.control.branches import cond
-from flowscope.control.frames import Frame, Frames, frames_of
+from flowscope.control.frames import PrimitiveFrame, PrimitiveFrames, frames_of
 from flowscope.control.primitives import (
     Enter,
     Exit,
@@ -81,7 +81,7 @@ class _Scope:
 
     around: _Scope | None
     block: Block
-    frame: Frame | None
+    frame: PrimitiveFrame | None
     side: Side | None = None
     values: dict[Tensor, Tensor] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class _Loop:
         results: The variables at the end, once it is built.
     """
 
-    frame: Frame
+    frame: PrimitiveFrame
     variables: list[Operation]
     pred: Tensor
     results: list[Tensor] = field(default_factory=list)
@@ -108,7 +108,7 @@ class _Lifter:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._frames: Frames = frames_of(graph)
+        self._frames: PrimitiveFrames = frames_of(graph)
         self._sides: dict[Tensor, frozenset[Side]] = {}
         self._top = _Scope(None, graph.block, None)
         self._done: dict[Tensor, Tensor] = {}
@@ -212,7 +212,7 @@ class _Lifter:
         after = self._body(loop.frame, scope, loop.variables, loop.results)
         return self._value(switch.inputs[0], after)
 
-    def _loop(self, frame: Frame, switch: Operation, scope: _Scope) -> _Loop:
+    def _loop(self, frame: PrimitiveFrame, switch: Operation, scope: _Scope) -> _Loop:
         variables = [op for op in self._graph.get_operations() if self._is_variable(op, frame)]
         loop = _Loop(frame, variables, switch.inputs[1].op.inputs[0])
         if not variables:
@@ -237,7 +237,7 @@ class _Lifter:
         loop.results = list(found)
         return loop
 
-    def _is_variable(self, op: Operation, frame: Frame) -> bool:
+    def _is_variable(self, op: Operation, frame: PrimitiveFrame) -> bool:
         if not isinstance(op.definition, Merge) or self._frames.of(op) is not frame:
             return False
         first = op.inputs[0].op
@@ -248,7 +248,11 @@ class _Lifter:
         return True
 
     def _body(
-        self, frame: Frame, around: _Scope, variables: Sequence[Operation], values: Sequence[Tensor]
+        self,
+        frame: PrimitiveFrame,
+        around: _Scope,
+        variables: Sequence[Operation],
+        values: Sequence[Tensor],
     ) -> _Scope:
         known = {m.outputs[0]: v for m, v in zip(variables, values, strict=True)}
         return _Scope(around, self._graph.block, frame, values=known)

@@ -33,7 +33,7 @@ class Change:
     after: Any
 
 
-class Memory:
+class GraphTables:
     """The tables and collections of a graph as they were at one moment."""
 
     def __init__(self, graph: Graph) -> None:
@@ -132,7 +132,7 @@ __all__ = [
     "MISSING",
     "NAMES",
     "Change",
-    "Memory",
+    "GraphTables",
     "operation_of",
     "rewind",
     "tables",

@@ -12,7 +12,7 @@ from flowscope.cells.interrupts import close_contexts, deferred, is_interrupt
 from flowscope.cells.lookup import run_of
 from flowscope.cells.notebook import notebook
 from flowscope.cells.run import Run
-from flowscope.cells.savepoint import Operations
+from flowscope.cells.savepoint import SavedOperations
 from flowscope.cells.stale import Derivation, refusal
 from flowscope.errors import GraphError, StaleError
 from flowscope.graph.building import PLACES
@@ -44,7 +44,7 @@ class Cells(Observer):
         self.derivations: list[Derivation] = []
         self.reshaped: dict[Tensor, Spec] = {}
         #: What the operations were when the latest run began.
-        self.known: Operations | None = None
+        self.known: SavedOperations | None = None
 
     def attached(self) -> None:
         """Lets the graph take part in the cell that is running, and in later ones."""

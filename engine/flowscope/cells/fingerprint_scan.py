@@ -1,4 +1,4 @@
-"""Takes down what a Python function is made of: see `behaviour`."""
+"""Takes down what a Python function is made of: see `fingerprint`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PLAIN_SIZE = type("Plain", (), {}).__basicsize__
 _Found = tuple[Seen, Iterable[Any]] | None
 
 
-def behaviour(function: Any) -> Seen:
+def fingerprint(function: Any) -> Seen:
     """The fingerprint of a callable, to be compared by `Comparison`."""
     return _Reader().see(function)
 
@@ -352,4 +352,4 @@ _LOOKS: dict[type, Callable[[Any], _Found]] = {
     functools.partial: _partial,
 }
 
-__all__ = ["behaviour"]
+__all__ = ["fingerprint"]

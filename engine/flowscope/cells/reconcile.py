@@ -26,7 +26,7 @@ from flowscope.cells.bodies import (
 from flowscope.cells.build_state import (
     FUNCTIONS,
     MISSING,
-    Memory,
+    GraphTables,
     operation_of,
     rewind,
     tables,
@@ -91,7 +91,7 @@ class Making:
         cells_of(graph).known = self._before.operations
         self._places = take_out(graph, cell.entries)
         rewind(graph, cell.changes)
-        self._start = Memory(graph)
+        self._start = GraphTables(graph)
         self._derived = len(cells_of(graph).derivations)
         #: Earlier operations that have no successor yet, by name, and earlier functions.
         self._unmade = {op.name: op for op in cell.operations}

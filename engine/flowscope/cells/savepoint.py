@@ -39,7 +39,7 @@ SCOPES = ("variable_scope", "container")
 _ASIDE = frozenset(("version", "edits", "_edited", "_next_id", "run", "cells", "known"))
 
 
-class Operations:
+class SavedOperations:
     """What the operations of a graph and their tensors were; the same while its version is.
 
     They are kept by columns: an object per operation would keep the garbage collector busy.
@@ -77,11 +77,11 @@ class Savepoint:
         first_id: The number that the next operation was to get: those made later have it or more.
     """
 
-    def __init__(self, graph: Graph, before: Operations | None = None) -> None:
+    def __init__(self, graph: Graph, before: SavedOperations | None = None) -> None:
         self._graph = graph
         self.first_id = graph._next_id
         is_known = before is not None and before.version == graph.version
-        self.operations = before if before and is_known else Operations(graph)
+        self.operations = before if before and is_known else SavedOperations(graph)
         #: Objects with what they had, and containers with their contents.
         self._attributes: list[tuple[Any, dict[str, Any]]] = []
         self._contents: list[tuple[Any, Any]] = []

@@ -1,7 +1,7 @@
 """Python functions of the user's that ops hold: `py_func` calls one in steps, a gradient another.
 
 They are no attributes: neither written nor compared when plans are made. Where a cell is run again
-the function is another object, and `behaviour` tells whether it does the same.
+the function is another object, and `fingerprint` tells whether it does the same.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Held:
         self._behaviour: Seen | None = None
         if graph.run is not None:
             from flowscope.cells.fingerprint_scan import (
-                behaviour,  # at need: outside cells it is not
+                fingerprint,  # at need: outside cells it is not
             )
 
-            self._behaviour = behaviour(function if says is None else says)
+            self._behaviour = fingerprint(function if says is None else says)
 
     def compared(self, earlier: Held, stands_for: Callable[[Any], Any]) -> Comparison | None:
         """Returns how its function and an earlier one compare; None if that is not known."""

@@ -15,13 +15,13 @@ _INSTALL = (
 )
 
 
-class Call(Protocol):
+class ClientMethod(Protocol):
     """Returns what a method of Dask's client returns, by the method's name."""
 
     def __call__(self, method: str, *arguments: Any, **options: Any) -> Any: ...
 
 
-def check_versions(address: str, version: str, call: Call) -> None:
+def check_versions(address: str, version: str, call: ClientMethod) -> None:
     """Raises if the scheduler or a worker has no flowscope, or another version.
 
     `resolve_name` is a function of Python's own, so that it reaches those that have none.

@@ -11,7 +11,7 @@ import numpy as np
 from flowscope.errors import InternalError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile, Link
-from flowscope.runtime.devices import Device, Memory
+from flowscope.runtime.devices import Device, DeviceMemory
 
 #: Of a device that is no CPU, before its process has told.
 _UNMEASURED = DeviceProfile(link=Link())
@@ -66,7 +66,7 @@ class RemoteDevice(Device):
     def synchronize(self) -> None:
         """Does nothing: steps end when all their tasks are done."""
 
-    def memory(self) -> Memory | None:
+    def memory(self) -> DeviceMemory | None:
         """How full it is, only its own process knows."""
         return None
 

@@ -70,7 +70,7 @@ class _Updates:
         self.changed = threading.Condition()
 
 
-class HostedDoubts:
+class WorkerDoubts:
     """What is in doubt on a host, by steps.
 
     Args:
@@ -303,4 +303,4 @@ def _nothing() -> None:
     return None
 
 
-__all__ = ["HELD", "HostedDoubts", "Outcome"]
+__all__ = ["HELD", "Outcome", "WorkerDoubts"]

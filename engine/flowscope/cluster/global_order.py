@@ -19,13 +19,13 @@ from flowscope.cluster.devices import task_of
 from flowscope.cluster.doubts import HELD
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.plans import Shipment
-from flowscope.cluster.remote_values import Draw, RemoteArray, brought_here, packed
+from flowscope.cluster.remote_values import RemoteArray, RemoteGenerator, brought_here, packed
 from flowscope.cluster.state_book import keys_of
 from flowscope.errors import CancelledError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.state.update_groups import BeginUpdate, EndUpdate
-from flowscope.plan.back_ends import Executable, Target
+from flowscope.plan.back_ends import CodeTarget, Executable
 from flowscope.plan.interpret import Interpreter
 from flowscope.plan.invocation import Probe
 from flowscope.plan.modules import Modules
@@ -241,12 +241,12 @@ class OneByOne:
         target: For what it is made.
     """
 
-    def __init__(self, session: ClusterSession, region: Region, target: Target) -> None:
+    def __init__(self, session: ClusterSession, region: Region, target: CodeTarget) -> None:
         self._session = session
         self._turns = Turns(session, region.nodes)
         modules = TurnModules(target.modules, self._turns)
         unsafe = unsafe_positions(region.nodes)
-        self._interpreter = Interpreter(region, modules, Draw, unsafe)
+        self._interpreter = Interpreter(region, modules, RemoteGenerator, unsafe)
 
     def __call__(
         self,
@@ -276,7 +276,7 @@ class OneByOne:
         return tuple([brought_here(o) for o in self._interpreter(*arguments)])
 
 
-def executable(session: ClusterSession, region: Region, target: Target) -> Executable:
+def executable(session: ClusterSession, region: Region, target: CodeTarget) -> Executable:
     """Returns what runs a region of several tasks in the global order."""
     function = OneByOne(session, region, target)
     return Executable(function, lambda probe: partial(function, probe=probe))

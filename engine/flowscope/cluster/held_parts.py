@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.dtypes import resource
-from flowscope.plan.locations import Where
+from flowscope.plan.locations import StepLocation
 from flowscope.plan.program import Node, Program, Value
 from flowscope.runtime.gate import Gate
 from flowscope.runtime.predicates import NEXT_SAFEPOINT, out_of
@@ -38,7 +38,7 @@ class LoopStand(NamedTuple):
     finished: int
 
 
-class Stand(NamedTuple):
+class PartitionPosition(NamedTuple):
     """Where a partition stands.
 
     Attributes:
@@ -93,7 +93,7 @@ class HeldParts:
     def _values(self) -> list[list[Value]]:
         return [values_of(p) for p in self._programs]
 
-    def stands(self, timeout_s: float) -> list[Stand]:
+    def stands(self, timeout_s: float) -> list[PartitionPosition]:
         """Returns where the partitions stand, once none runs, or after so many seconds."""
         states: list[State] = []
 
@@ -189,22 +189,26 @@ class HeldParts:
             return "runs" if goes_on else "waits"
         return "blocked" if step.is_blocked else "runs"
 
-    def _stand(self, part: int, state: State) -> Stand:
+    def _stand(self, part: int, state: State) -> PartitionPosition:
         steps = self._steps()
         step = None if steps is None else steps[part]
         if step is None or state not in ("held", "waits"):
-            return Stand(state)
+            return PartitionPosition(state)
         try:
             with self._gate.at_stop(step) as here:
-                return Stand("runs") if here is None else self._told(part, state, here.where())
+                return (
+                    PartitionPosition("runs")
+                    if here is None
+                    else self._told(part, state, here.where())
+                )
         except FailedPreconditionError:
-            return Stand("runs")
+            return PartitionPosition("runs")
 
-    def _told(self, part: int, state: State, where: Where) -> Stand:
+    def _told(self, part: int, state: State, where: StepLocation) -> PartitionPosition:
         numbers = self._nodes[part]
         loops = [LoopStand(numbers[s.node], s.iteration, s.limit, s.finished) for s in where.loops]
         node = -1 if where.node is None else numbers[where.node]
-        return Stand(state, node, tuple(loops))
+        return PartitionPosition(state, node, tuple(loops))
 
 
-__all__ = ["STANDS_S", "HeldParts", "LoopStand", "Stand", "State", "values_of"]
+__all__ = ["STANDS_S", "HeldParts", "LoopStand", "PartitionPosition", "State", "values_of"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from flowscope.cluster.client_watch import CLIENT_SILENCE_S, ClientWatch
 from flowscope.cluster.handlers import register
-from flowscope.cluster.hosted import HostedSteps
+from flowscope.cluster.hosted import WorkerSteps
 from flowscope.cluster.owners import Answer, Handler
 from flowscope.cluster.state import GRACE_S, ClientContainers
 from flowscope.cluster.transport.endpoint import Endpoint
@@ -85,7 +85,7 @@ class Host:
             "client.leave": self._leave,
             "container.reset": self._reset,
         }
-        self.steps = HostedSteps(self)
+        self.steps = WorkerSteps(self)
         register(self)
         self.endpoint.on_call = self._call
         self._watch = ClientWatch(

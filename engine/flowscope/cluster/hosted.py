@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.cluster import failures
-from flowscope.cluster.doubts import HostedDoubts
+from flowscope.cluster.doubts import WorkerDoubts
 from flowscope.cluster.held_parts import STANDS_S, HeldParts
-from flowscope.cluster.hosted_ops import HeldValues, HostedOps, applied, whole_of
-from flowscope.cluster.hosted_plan import HostedPlan
-from flowscope.cluster.hosted_step import HostedStep
+from flowscope.cluster.hosted_ops import HeldValues, WorkerOps, applied, whole_of
+from flowscope.cluster.hosted_plan import WorkerPlan
+from flowscope.cluster.hosted_step import WorkerStep
 from flowscope.cluster.links import link_runs
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.plans import Shipment, loads
@@ -47,7 +47,7 @@ Answer = tuple[dict[str, Any], list[Any]]
 _MOST_ENDED = 1000
 
 
-class HostedSession:
+class WorkerSession:
     """A client's session, as far as it is on this host.
 
     Attributes:
@@ -60,8 +60,8 @@ class HostedSession:
 
     def __init__(self, host: HostOwner, client: str, number: int) -> None:
         self.gate = Gate()
-        self.plans: dict[int, HostedPlan] = {}
-        self.ops: dict[int, HostedOps] = {}
+        self.plans: dict[int, WorkerPlan] = {}
+        self.ops: dict[int, WorkerOps] = {}
         self.held = HeldValues()
         self.wholes: dict[int, Step] = {}
         self._host = host
@@ -72,7 +72,7 @@ class HostedSession:
         return self._host.container(*self._key, name)
 
 
-class HostedSteps:
+class WorkerSteps:
     """All that clients run on a host.
 
     Args:
@@ -87,10 +87,10 @@ class HostedSteps:
         self.done = 0
         self._host = host
         self._lock = threading.Lock()
-        self._sessions: dict[tuple[str, int], HostedSession] = {}
-        self._steps: dict[StepId, HostedStep] = {}
+        self._sessions: dict[tuple[str, int], WorkerSession] = {}
+        self._steps: dict[StepId, WorkerStep] = {}
         #: What steps have left in doubt.
-        self.doubts = HostedDoubts(host)
+        self.doubts = WorkerDoubts(host)
         self._ended: deque[StepId] = deque(maxlen=_MOST_ENDED)
         #: Steps that had not come when they were asked about: whether they keep to turns.
         self._keeps: dict[StepId, bool] = {}
@@ -147,7 +147,7 @@ class HostedSteps:
         """
         nothing = Partition(self._host.devices[0].name, Program((), (), ()), "python", ())
         shipment = loads(Shipment((nothing,), (), (), (), {}).dumps())
-        HostedPlan(self._host, HostedSession(self._host, "", 0), shipment)
+        WorkerPlan(self._host, WorkerSession(self._host, "", 0), shipment)
 
     @property
     def running(self) -> int:
@@ -208,13 +208,13 @@ class HostedSteps:
 
     # -- runs -----------------------------------------------------------------------------------
 
-    def session(self, client: str, number: int) -> HostedSession:
+    def session(self, client: str, number: int) -> WorkerSession:
         """Returns a client's session, made when it first asks for something."""
         with self._lock:
             key = client, number
             found = self._sessions.get(key)
             if found is None:
-                found = self._sessions[key] = HostedSession(self._host, client, number)
+                found = self._sessions[key] = WorkerSession(self._host, client, number)
             return found
 
     def _ship(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
@@ -225,7 +225,7 @@ class HostedSteps:
         ways = [Way(o.name, o.address, o.incarnation, o.instead) for o in met]
         for error in self._host.endpoint.connect_all(ways).values():
             raise error
-        plan = HostedPlan(
+        plan = WorkerPlan(
             self._host,
             session,
             shipment,
@@ -242,7 +242,7 @@ class HostedSteps:
         if plan is None:
             raise self._unknown_plan()
         number = StepId(header["client"], header["step"])
-        step = HostedStep(self._host, session, self.doubts, plan, peer, number, header)
+        step = WorkerStep(self._host, session, self.doubts, plan, peer, number, header)
         with self._lock:
             if number in self._ended:
                 raise DerivedError("the step has ended before it began here")
@@ -276,7 +276,7 @@ class HostedSteps:
             "given this client up"
         )
 
-    def _kept(self, number: StepId, step: HostedStep) -> dict[str, Any]:
+    def _kept(self, number: StepId, step: WorkerStep) -> dict[str, Any]:
         """Keeps what a step took that ends well here; returns what its answer says of that."""
         taken = step.taken()
         if taken is None:
@@ -347,7 +347,7 @@ class HostedSteps:
     def _ship_ops(self, peer: str, header: dict[str, Any], values: list[Any]) -> Answer:
         session = self.session(peer, header["session"])
         shipment = loads(values[0].tobytes())
-        plan = HostedOps(self._host, session, shipment, header.get("had", ()))
+        plan = WorkerOps(self._host, session, shipment, header.get("had", ()))
         session.ops[header["plan"]] = plan
         return {"gone": plan.gone}, []
 
@@ -361,7 +361,7 @@ class HostedSteps:
         with self.doubts.operating(updates):
             return plan.run(header, values, self._whole(session, header)), []
 
-    def _whole(self, session: HostedSession, header: dict[str, Any]) -> Step:
+    def _whole(self, session: WorkerSession, header: dict[str, Any]) -> Step:
         """Returns what the operations of a held step are parts of here."""
         found = session.wholes.get(header["held"])
         return found or session.wholes.setdefault(header["held"], whole_of(self._host, session))
@@ -482,4 +482,4 @@ def as_bytes(data: bytes) -> Any:
     return np.frombuffer(data, np.uint8)
 
 
-__all__ = ["HostedSession", "HostedSteps", "as_bytes"]
+__all__ = ["WorkerSession", "WorkerSteps", "as_bytes"]

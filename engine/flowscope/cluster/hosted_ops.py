@@ -25,7 +25,7 @@ from flowscope.runtime.blas import one_thread
 from flowscope.runtime.step import Step
 
 if TYPE_CHECKING:
-    from flowscope.cluster.hosted import HostedSession
+    from flowscope.cluster.hosted import WorkerSession
 
 
 class HeldValues:
@@ -54,7 +54,7 @@ class HeldValues:
                     self._late.add(number)
 
 
-class HostedOps:
+class WorkerOps:
     """The operations of a plan that are on this host; steps know it as their call.
 
     Attributes:
@@ -70,7 +70,7 @@ class HostedOps:
     def __init__(
         self,
         host: HostOwner,
-        session: HostedSession,
+        session: WorkerSession,
         shipment: Shipment,
         had: Sequence[Sequence[str]] = (),
     ) -> None:
@@ -91,7 +91,7 @@ class HostedOps:
         }
 
     @property
-    def plan(self) -> HostedOps:
+    def plan(self) -> WorkerOps:
         """Itself: what a step runs."""
         return self
 
@@ -158,10 +158,10 @@ class _NoCall:
     resources = ()
 
 
-def whole_of(host: HostOwner, session: HostedSession) -> Step:
+def whole_of(host: HostOwner, session: WorkerSession) -> Step:
     """Returns what the operations of a held step are parts of on a host."""
     call: Any = _NoCall()
     return Step(call, None, session.gate, host.engine.host_threads, get_ident())
 
 
-__all__ = ["HeldValues", "HostedOps", "applied", "whole_of"]
+__all__ = ["HeldValues", "WorkerOps", "applied", "whole_of"]

@@ -13,15 +13,15 @@ from flowscope.cluster.state_book import StateKey, check_there, key_of
 from flowscope.cluster.transport.channel import KeyTable
 from flowscope.ops.state.iterator_ops import IteratorHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.plan.apart import Part, compile_apart, takes_turns
-from flowscope.plan.back_ends import Executable, Function, Target, code_back_ends
+from flowscope.plan.apart import CompiledPartition, compile_apart, takes_turns
+from flowscope.plan.back_ends import CodeTarget, Executable, Function, code_back_ends
 from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.collector import paused_collector
 from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.program import Node
-from flowscope.runtime.calls import as_it_is
+from flowscope.runtime.calls import identity
 from flowscope.runtime.containers import Container
 from flowscope.runtime.device_variable import PlacedVariable, handing_out
 from flowscope.runtime.driver import Driver
@@ -32,10 +32,10 @@ from flowscope.runtime.resource_kinds import kept_state
 from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
-    from flowscope.cluster.hosted import HostedSession
+    from flowscope.cluster.hosted import WorkerSession
 
 
-class HostedPlan:
+class WorkerPlan:
     """What a host runs of a plan, in one session; steps know it as their call.
 
     Attributes:
@@ -65,7 +65,7 @@ class HostedPlan:
     def __init__(
         self,
         host: HostOwner,
-        session: HostedSession,
+        session: WorkerSession,
         shipment: Shipment,
         had: Sequence[Sequence[str]] = (),
         writers: Sequence[str] = (),
@@ -81,7 +81,7 @@ class HostedPlan:
         self._modules = Modules(host.devices[0].xp, devices, self.nodes)
         self._host = host
         compile_region = partial(self._compiled, code_back_ends(Driver))
-        self.parts: tuple[Part, ...] = compile_apart(
+        self.parts: tuple[CompiledPartition, ...] = compile_apart(
             shipment.partitions, [*handles.values()], compile_region, is_handed_out=False
         )
         restarted = shipment.restarted
@@ -104,7 +104,7 @@ class HostedPlan:
         self.shared_groups = shared_groups(self.nodes)
         self.uses_blas = any(n.op.uses_blas for n in self.nodes)
         current: Any = self._modules.current
-        on: Callable[[Function], Function] = as_it_is
+        on: Callable[[Function], Function] = identity
         if current is not None:
             on = partial(handing_out, current)
         self.functions = [on(p.executable.function) for p in self.parts]
@@ -122,7 +122,7 @@ class HostedPlan:
         ]
 
     @property
-    def plan(self) -> HostedPlan:
+    def plan(self) -> WorkerPlan:
         """Itself: what a step runs."""
         return self
 
@@ -137,14 +137,14 @@ class HostedPlan:
     def _compiled(
         self, back_ends: Any, name: str, region: Region, variant: Variant = PLAIN
     ) -> Executable:
-        target = Target(self._modules, generator, self._host.devices[0].parallel_for)
+        target = CodeTarget(self._modules, generator, self._host.devices[0].parallel_for)
         made: Executable = back_ends[name].compile(region, target, variant)
         return made
 
 
 def placed_state(
     host: HostOwner,
-    session: HostedSession,
+    session: WorkerSession,
     handle: Node,
     devices: dict[str, Any],
     restarted: frozenset[str],
@@ -187,4 +187,4 @@ def state_of(container: Container, handle: Any, restarted: frozenset[str] = froz
     return container.variable(handle.shared_name, handle.shape)
 
 
-__all__ = ["HostedPlan", "placed_state", "state_of"]
+__all__ = ["WorkerPlan", "placed_state", "state_of"]

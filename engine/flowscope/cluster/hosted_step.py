@@ -8,9 +8,9 @@ from contextlib import suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from flowscope.cluster.doubts import HostedDoubts
+from flowscope.cluster.doubts import WorkerDoubts
 from flowscope.cluster.held_parts import HeldParts
-from flowscope.cluster.hosted_plan import HostedPlan
+from flowscope.cluster.hosted_plan import WorkerPlan
 from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.transport.channel import ProcessChannel, StepId
 from flowscope.errors import UnavailableError
@@ -24,10 +24,10 @@ from flowscope.runtime.split import DerivedError, SplitStep
 from flowscope.runtime.step import Step
 
 if TYPE_CHECKING:
-    from flowscope.cluster.hosted import HostedSession
+    from flowscope.cluster.hosted import WorkerSession
 
 
-class HostedStep:
+class WorkerStep:
     """Runs the partitions of this host; the thread that has received the step runs the first.
 
     Args:
@@ -43,9 +43,9 @@ class HostedStep:
     def __init__(
         self,
         host: HostOwner,
-        session: HostedSession,
-        doubts: HostedDoubts,
-        plan: HostedPlan,
+        session: WorkerSession,
+        doubts: WorkerDoubts,
+        plan: WorkerPlan,
         client: str,
         number: StepId,
         header: dict[str, Any],
@@ -218,4 +218,4 @@ class HostedStep:
             self._host.endpoint.tell(self.client, message)
 
 
-__all__ = ["HostedStep"]
+__all__ = ["WorkerStep"]

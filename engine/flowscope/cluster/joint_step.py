@@ -22,7 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowscope.cluster.held_parts import STANDS_S, HeldParts, LoopStand, Stand, State, values_of
+from flowscope.cluster.held_parts import (
+    STANDS_S,
+    HeldParts,
+    LoopStand,
+    PartitionPosition,
+    State,
+    values_of,
+)
 from flowscope.cluster.joint_breaks import JointTests, PlanNumbers
 from flowscope.cluster.order_of_parts import PartOrder, Position, least
 from flowscope.cluster.remote_values import called_there
@@ -30,7 +37,7 @@ from flowscope.errors import OpError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.plan.breakpoints import BreakTests
-from flowscope.plan.locations import Moved, Where
+from flowscope.plan.locations import Moved, StepLocation
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node, Program, Value
 from flowscope.runtime.predicates import END_OF_STEP
@@ -40,7 +47,7 @@ from flowscope.runtime.step import Step
 from flowscope.runtime.waiting import LOOK_S, join
 
 if TYPE_CHECKING:
-    from flowscope.cluster.pausing import Pausing
+    from flowscope.cluster.pausing import PauseCoordinator
 
 #: While one runs, tasks are asked again so often.
 _LOOK_S = 0.001
@@ -91,7 +98,7 @@ class JointPlan:
         return [p for (task, _), p in pairs if task == self.task]
 
 
-class JointStep(Step):
+class PausedClusterStep(Step):
     """Stands for a step of several processes while that is paused, on a thread of its own.
 
     Args:
@@ -102,7 +109,7 @@ class JointStep(Step):
 
     is_joint = True
 
-    def __init__(self, pausing: Pausing, split: SplitStep, plan: JointPlan) -> None:
+    def __init__(self, pausing: PauseCoordinator, split: SplitStep, plan: JointPlan) -> None:
         whole = split.step
         super().__init__(whole.call, whole, whole.gate, whole.host_threads, -1)
         self.number, self.feeds, self.queues = whole.number, whole.feeds, None
@@ -111,7 +118,7 @@ class JointStep(Step):
         self._plan = plan
         self._task = plan.task
         self._own = HeldParts(whole.gate, whole, plan.own, lambda: split)
-        self._stands: list[Stand] = []
+        self._stands: list[PartitionPosition] = []
         self._tests = JointTests(plan.numbers)
         #: The breakpoints for which the latest turns last until a loop has ended; None for others.
         self._passed: BreakTests | None = None
@@ -245,7 +252,7 @@ class JointStep(Step):
         self._passed = self._depth = None
         return [i for i, s in enumerate(self._stands) if s.state == "runs"]
 
-    def _asked(self, turns: Sequence[int]) -> list[Stand]:
+    def _asked(self, turns: Sequence[int]) -> list[PartitionPosition]:
         """Gives turns; returns where all partitions stand, or that they run still."""
         places = self._plan.places
         keeps = self._asks
@@ -268,15 +275,15 @@ class JointStep(Step):
             told[self._task] = self._own.stands(STANDS_S)
         return [told[task][number] for task, number in places]
 
-    def _told(self, task: str, answer: dict[str, Any]) -> list[Stand]:
+    def _told(self, task: str, answer: dict[str, Any]) -> list[PartitionPosition]:
         found = [
-            Stand(state, node, tuple([LoopStand(*s) for s in loops]))
+            PartitionPosition(state, node, tuple([LoopStand(*s) for s in loops]))
             for state, node, loops in answer["stands"]
         ]
         if found:
             return found
         state: State = "ended" if answer["is_over"] else "runs"
-        return [Stand(state)] * sum(t == task for t, _ in self._plan.places)
+        return [PartitionPosition(state)] * sum(t == task for t, _ in self._plan.places)
 
     def _settle(self, turns: Sequence[int]) -> bool:
         """Gives turns until the step may be held; returns whether the pause goes on.
@@ -371,16 +378,16 @@ class JointStep(Step):
 
     # -- where it stands ------------------------------------------------------------------------
 
-    def stand(self, is_breakpoint: bool = False) -> tuple[Node | None, Where]:
+    def stand(self, is_breakpoint: bool = False) -> tuple[Node | None, StepLocation]:
         """Returns the operation that comes next, and where it is; at a breakpoint no transfer."""
         found = self._least()
         if not found:
-            return None, Where("compiled", (), None, is_stepped=True)
+            return None, StepLocation("compiled", (), None, is_stepped=True)
         order, stand = self._plan.orders[found[0]], self._stands[found[0]]
         node = order.node(stand)
         if is_breakpoint and node is not None and isinstance(node.op, Send):
             node = self._plan.numbers.following[order.position(stand)[-1][0]]
-        return node, Where("compiled", order.loops(stand), node, is_stepped=True)
+        return node, StepLocation("compiled", order.loops(stand), node, is_stepped=True)
 
     def values(self, first: int | None = None) -> dict[object, Any]:
         """Returns what is alive in all partitions, by the identities of the values.
@@ -437,7 +444,7 @@ class _Here:
 
     is_changed = False
 
-    def __init__(self, step: JointStep, is_breakpoint: bool = False) -> None:
+    def __init__(self, step: PausedClusterStep, is_breakpoint: bool = False) -> None:
         self._step = step
         self.is_breakpoint = is_breakpoint
         self.node, self._where = step.stand(is_breakpoint)
@@ -452,7 +459,7 @@ class _Here:
         """Whether an iteration of a loop has just ended."""
         return self.node is None and bool(self._where.loops)
 
-    def where(self) -> Where:
+    def where(self) -> StepLocation:
         """Returns where it is."""
         return self._where
 
@@ -471,7 +478,9 @@ class _Here:
 class _PartValue(RemoteValue):
     """A value of a partition on another task, as long as the step stands there."""
 
-    def __init__(self, pausing: Pausing, task: str, part: int, number: int, is_array: bool) -> None:
+    def __init__(
+        self, pausing: PauseCoordinator, task: str, part: int, number: int, is_array: bool
+    ) -> None:
         self.is_array = is_array
         self._pausing = pausing
         self._task = task
@@ -494,4 +503,4 @@ class _PartValue(RemoteValue):
         )
 
 
-__all__ = ["JointPlan", "JointStep"]
+__all__ = ["JointPlan", "PausedClusterStep"]

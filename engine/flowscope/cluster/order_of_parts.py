@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowscope.cluster.held_parts import Stand
+from flowscope.cluster.held_parts import PartitionPosition
 from flowscope.ops.core.send_recv import Recv
 from flowscope.plan.locations import LoopAt
 from flowscope.plan.lowering import is_ambient
@@ -42,15 +42,15 @@ class PartOrder:
         self.end: Position = ((self.numbers[id(plan), "end"], 0, -1),)
         self._match(part, plan)
 
-    def loops(self, stand: Stand) -> tuple[LoopAt, ...]:
+    def loops(self, stand: PartitionPosition) -> tuple[LoopAt, ...]:
         """Returns the loops around a partition."""
         return tuple([LoopAt(self.nodes[s[0]], *s[1:]) for s in stand.loops])
 
-    def node(self, stand: Stand) -> Node | None:
+    def node(self, stand: PartitionPosition) -> Node | None:
         """Returns the node that comes next in a partition; None at the end of an iteration."""
         return None if stand.node < 0 else self.nodes[stand.node]
 
-    def position(self, stand: Stand) -> Position:
+    def position(self, stand: PartitionPosition) -> Position:
         """Returns where a partition stands: the least of several comes next."""
         loops = [(*self._keys[self.nodes[s[0]]], s[1]) for s in stand.loops]
         if stand.node >= 0:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster import failures
-from flowscope.cluster.joint_step import JointPlan, JointStep
+from flowscope.cluster.joint_step import JointPlan, PausedClusterStep
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.runs import Answers
 from flowscope.errors import UnavailableError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ANSWERS_S = 10.0
 
 
-class Pausing:
+class PauseCoordinator:
     """What is done of one step while it is paused, and what its tasks are asked about it then.
 
     Args:
@@ -42,7 +42,7 @@ class Pausing:
         self._plan = plan
         #: Whether all tasks have their messages, and not all have answered.
         self._is_under_way = False
-        self._joint: JointStep | None = None
+        self._joint: PausedClusterStep | None = None
         self._joining = threading.Lock()
         #: What waits for answers about it.
         self._asking: set[Answers] = set()
@@ -81,7 +81,7 @@ class Pausing:
             for one in self._split.runs:
                 if one.step is not None:
                     one.step.takes_turns = True
-            self._joint = JointStep(self, self._split, self._plan)
+            self._joint = PausedClusterStep(self, self._split, self._plan)
             self._joint.start()
 
     @property
@@ -148,4 +148,4 @@ class Pausing:
         return answer, list(values)
 
 
-__all__ = ["Pausing"]
+__all__ = ["PauseCoordinator"]

@@ -32,7 +32,7 @@ from flowscope.plan.program import Node
 from flowscope.runtime.failures import located_at
 
 
-class Peer(NamedTuple):
+class PlanPeer(NamedTuple):
     """A process that takes part in a plan, and how it is reached."""
 
     name: str
@@ -58,7 +58,7 @@ class Shipment:
 
     partitions: tuple[Partition, ...]
     keys: tuple[str, ...]
-    peers: tuple[Peer, ...]
+    peers: tuple[PlanPeer, ...]
     tasks: tuple[tuple[str, str], ...]
     windows: Mapping[str, int]
     feeds: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def loads(data: bytes) -> Shipment:
     nodes = [n for p in partitions for n in all_nodes(p.program)]
     for i, function in called.items():
         bind_function(nodes[i].op, function)
-    found = tuple([Peer(*p) for p in peers])
+    found = tuple([PlanPeer(*p) for p in peers])
     return Shipment(tuple(partitions), all_keys, found, tasks, windows, feeds, restarted)
 
 
@@ -237,6 +237,6 @@ def stripped(partition: Partition) -> Partition:
 
 
 __all__ = [
-    "Peer", "Shipment", "Takers", "TaskPart", "is_worldly_call", "keys_of", "loads", "restarted",
-    "shared_groups", "stripped", "windows_of",
+    "PlanPeer", "Shipment", "Takers", "TaskPart", "is_worldly_call", "keys_of", "loads",
+    "restarted", "shared_groups", "stripped", "windows_of",
 ]  # fmt: skip

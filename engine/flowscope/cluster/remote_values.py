@@ -88,7 +88,7 @@ class RemoteArray(RemoteValue):
         self._session.drops(self.task).append(self.number)
 
 
-class Draw:
+class RemoteGenerator:
     """Stands for the generator of one invocation: it is made where the operation runs."""
 
     def __init__(self, run: Any, *counts: int) -> None:
@@ -99,14 +99,14 @@ class Draw:
         return generator(*self._arguments)
 
     def __reduce__(self) -> Any:
-        return Draw, self._arguments
+        return RemoteGenerator, self._arguments
 
 
 def brought_here(value: Any) -> Any:
     """Returns an argument of a kernel that runs here."""
     if isinstance(value, RemoteArray):
         return value.fetch()
-    return value.made() if isinstance(value, Draw) else value
+    return value.made() if isinstance(value, RemoteGenerator) else value
 
 
 class _Packer(pickle.Pickler):
@@ -176,7 +176,7 @@ def unpacked(
         states: What handles stand for here, by containers and names.
     """
     found = _Unpacker(values[0].tobytes(), held, states, values).load()
-    return tuple([a.made() if isinstance(a, Draw) else a for a in found])
+    return tuple([a.made() if isinstance(a, RemoteGenerator) else a for a in found])
 
 
-__all__ = ["Draw", "RemoteArray", "brought_here", "called_there", "packed", "unpacked"]
+__all__ = ["RemoteArray", "RemoteGenerator", "brought_here", "called_there", "packed", "unpacked"]

@@ -41,14 +41,14 @@ from flowscope.graph.current_step import current_step
 from flowscope.ops.state.checkpoint_ops import RestoreV2
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.plan.back_ends import BackEnd, Executable, Target
+from flowscope.plan.back_ends import BackEnd, CodeTarget, Executable
 from flowscope.plan.codegen.variants import Variant
 from flowscope.plan.device_profile import Link
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Program, devices_of
 from flowscope.plan.units import PRIMITIVES
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import PreparedCall
 from flowscope.runtime.devices import Device
 from flowscope.runtime.predicates import Predicate
 from flowscope.runtime.waiting import OWN
@@ -372,7 +372,7 @@ class ClusterSession:
                 step.pausing.join()
 
 
-def _is_on(call: Call, task: str) -> ClusterFunction | None:
+def _is_on(call: PreparedCall, task: str) -> ClusterFunction | None:
     """Returns what runs a call that has partitions on a task; None if it has none there."""
     function = call.elsewhere
     is_there = isinstance(function, ClusterFunction) and task in function.tasks
@@ -522,7 +522,7 @@ class _BackEnd:
         self._session = session
         self._back_end = back_end
 
-    def compile(self, region: Region, target: Target, variant: Variant) -> Executable:
+    def compile(self, region: Region, target: CodeTarget, variant: Variant) -> Executable:
         """Returns what runs a region."""
         devices = devices_of(Program(region.nodes, (), ()))
         if all(not d or task_of(d) == CLIENT_TASK for d in devices):

@@ -19,9 +19,9 @@ from flowscope.cluster.confirming import Confirming
 from flowscope.cluster.devices import task_of
 from flowscope.cluster.hosted import as_bytes
 from flowscope.cluster.joint_step import JointPlan
-from flowscope.cluster.pausing import Pausing
+from flowscope.cluster.pausing import PauseCoordinator
 from flowscope.cluster.plans import (
-    Peer,
+    PlanPeer,
     Shipment,
     Takers,
     TaskPart,
@@ -38,11 +38,11 @@ from flowscope.cluster.transport.peers import Way
 from flowscope.cluster.transport.runs import Answers, PendingRun
 from flowscope.cluster.transport.values import Data
 from flowscope.cluster.unanswered import Unanswered
-from flowscope.cluster.waits import Look, explained, joined, wait_of
+from flowscope.cluster.waits import WaitSnapshot, explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
-from flowscope.plan.apart import Part, agreed, compile_apart, takes_turns
+from flowscope.plan.apart import CompiledPartition, compile_apart, reconcile_back_ends, takes_turns
 from flowscope.plan.back_ends import Function
 from flowscope.plan.collector import paused_collector
 from flowscope.plan.memories import host_of
@@ -99,7 +99,7 @@ class ClusterFunction:
         self._endpoint = session.cluster.endpoint
         self.plan = plan
         self.number = next(session.plan_numbers)
-        partitions = agreed(plan.cut(host_of))
+        partitions = reconcile_back_ends(plan.cut(host_of))
         by_task: dict[str, list[Partition]] = {}
         for one in partitions:
             by_task.setdefault(task_of(one.device) or session.task, []).append(one)
@@ -166,7 +166,7 @@ class ClusterFunction:
             self._part_plans = [self._part_plan(*pair) for pair in self._own]
         return PartRecorder(self._own[number][0].device, self._part_plans[number])
 
-    def _part_plan(self, one: Partition, part: Part) -> PartPlan:
+    def _part_plan(self, one: Partition, part: CompiledPartition) -> PartPlan:
         region = whole_region(one.program, self._is_handed_out)
         make = partial(self.plan.compile_part, one.back_end, region)
         return PartPlan(one.back_end, part.executable, make)
@@ -246,7 +246,7 @@ class ClusterFunction:
         shipment = Shipment(
             tuple([stripped(p) for p in one.partitions]),
             self._keys,
-            tuple([Peer(w.peer, w.incarnation, w.address, w.instead) for w in met]),
+            tuple([PlanPeer(w.peer, w.incarnation, w.address, w.instead) for w in met]),
             ((session.task, self._endpoint.name),),
             self._windows,
             tuple([t.name for t in self.plan.request.feeds]),
@@ -309,7 +309,7 @@ class ClusterStep:
         #: What it took from queues of tasks.
         self._taken = Confirming(self._endpoint, self._split, self._id)
         #: What is done of it while it is paused.
-        self.pausing = Pausing(session, self._id, self._split, function.joint_plan)
+        self.pausing = PauseCoordinator(session, self._id, self._split, function.joint_plan)
         self._rests: dict[str, dict[str, int]] = {}
         self._has_rested = Waiter()
         #: Who has told first that the step fails there.
@@ -423,7 +423,7 @@ class ClusterStep:
         waits = explained(lambda: self._look(ended, begin), Waiter().sleep)
         return "; ".join(filter(None, [lost, waits]))
 
-    def _look(self, ended: Sequence[Pending], since: float) -> Look:
+    def _look(self, ended: Sequence[Pending], since: float) -> WaitSnapshot:
         """Looks who waits in it, in all processes.
 
         Args:
@@ -446,7 +446,7 @@ class ClusterStep:
         waits += [wait_of(*own, one) for one in here]
         trips = [w.round_trip_s or 0.0 for w in told.workers if w.task in self.tasks]
         health = {w.task: (w.health, w.reason) for w in told.workers}
-        return Look(joined(waits), health, max(trips, default=0.0))
+        return WaitSnapshot(joined(waits), health, max(trips, default=0.0))
 
     def _tell(self, error: BaseException) -> None:
         """Has all tasks end it."""

@@ -106,7 +106,7 @@ def by_gravity(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda f: _GRAVITY.index(f.kind)))
 
 
-class Look(NamedTuple):
+class WaitSnapshot(NamedTuple):
     """What one look at all processes has shown.
 
     Attributes:
@@ -122,7 +122,7 @@ class Look(NamedTuple):
     workers: tuple[WorkerStatus, ...] = ()
 
 
-def explained(look: Callable[[], Look], rest: Callable[[float], object]) -> str:
+def explained(look: Callable[[], WaitSnapshot], rest: Callable[[float], object]) -> str:
     """Returns what a step waits for, as an error of it says it; "" if it waits for nothing.
 
     Args:
@@ -133,8 +133,8 @@ def explained(look: Callable[[], Look], rest: Callable[[float], object]) -> str:
 
 
 def proved(
-    look: Callable[[], Look], rest: Callable[[float], object], least_s: float = 0.0
-) -> tuple[Look, float]:
+    look: Callable[[], WaitSnapshot], rest: Callable[[float], object], least_s: float = 0.0
+) -> tuple[WaitSnapshot, float]:
     """Returns what is to be told of who waits, and how long all in a circle have waited then.
 
     It looks twice where a first look shows a circle: waits of one that are as old as the time in
@@ -154,7 +154,7 @@ def proved(
     return seen, max(least_s, time.monotonic() - begin)
 
 
-def _explained(seen: Look, circle_s: float) -> str:
+def _explained(seen: WaitSnapshot, circle_s: float) -> str:
     """Says what a look has shown; circles of waits that are shorter are told as waits."""
     own = seen.waits
     peers = {task_of(wait.peer) for wait in own}
@@ -297,4 +297,13 @@ def _target(wait: WaitStatus) -> Node:
     return wait.client, wait.step, wait.peer
 
 
-__all__ = ["IN_FLIGHT_S", "LONG_S", "Look", "explained", "findings", "joined", "proved", "wait_of"]
+__all__ = [
+    "IN_FLIGHT_S",
+    "LONG_S",
+    "WaitSnapshot",
+    "explained",
+    "findings",
+    "joined",
+    "proved",
+    "wait_of",
+]

@@ -27,7 +27,7 @@ from flowscope.cluster.transport.peers import Address
 from flowscope.cluster.transport.runs import LateAnswerError
 from flowscope.cluster.waits import (
     LONG_S,
-    Look,
+    WaitSnapshot,
     by_gravity,
     findings,
     joined,
@@ -108,7 +108,7 @@ class ClientPart:
     report: Mapping[str, Any]
 
 
-class Watched(Protocol):
+class WatchedCluster(Protocol):
     """What is asked of a cluster: see `flowscope.cluster.membership.Cluster`."""
 
     endpoint: Endpoint
@@ -169,7 +169,7 @@ class ClusterWatch:
         links: How quick the links of its processes are, as far as somebody has asked.
     """
 
-    def __init__(self, cluster: Watched) -> None:
+    def __init__(self, cluster: WatchedCluster) -> None:
         self._cluster = cluster
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], _Known] = {}
@@ -201,7 +201,7 @@ class ClusterWatch:
             findings=by_gravity([*found, *without]),
         )
 
-    def look(self, timeout_s: float) -> Look:
+    def look(self, timeout_s: float) -> WaitSnapshot:
         """Asks once who waits, and how the workers are; see `status`."""
         cluster = self._cluster
         were_lost = dict(cluster.lost_tasks)
@@ -220,7 +220,7 @@ class ClusterWatch:
         workers = [self._worker(*pair, health) for pair in zip(tasks, known, strict=True)]
         workers += self._gone(workers, lost)
         trips = [worker.round_trip_s or 0.0 for worker in workers]
-        return Look(
+        return WaitSnapshot(
             waits=waits,
             health=health | lost,
             round_trip_s=max(trips, default=0.0),
@@ -391,4 +391,4 @@ def waits_in(report: Mapping[str, Any]) -> list[WaitStatus]:
     ]
 
 
-__all__ = ["ClientPart", "ClusterWatch", "Watched", "waits_in"]
+__all__ = ["ClientPart", "ClusterWatch", "WatchedCluster", "waits_in"]

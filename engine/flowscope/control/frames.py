@@ -22,7 +22,7 @@ from flowscope.graph.operation import Operation, Tensor, input_replacer, is_back
 
 
 @dataclass(eq=False)
-class Frame:
+class PrimitiveFrame:
     """The frame of a loop: what its Enter operations of one name, from one frame, lead into.
 
     Attributes:
@@ -34,7 +34,7 @@ class Frame:
     """
 
     name: str
-    parent: Frame | None
+    parent: PrimitiveFrame | None
     parallel_iterations: int
     enters: list[Operation]
     conds: list[Operation] = field(default_factory=list)
@@ -45,19 +45,19 @@ class Frame:
         return f"{self.parent.path}/{self.name}" if self.parent else self.name
 
 
-class Frames:
+class PrimitiveFrames:
     """The frames of one graph; it looks at every operation that is added."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Frame | None, str], Frame] = {}
+        self._known: dict[tuple[PrimitiveFrame | None, str], PrimitiveFrame] = {}
         #: The frames of operations; what stands in no loop is not here.
-        self._of: weakref.WeakKeyDictionary[Operation, Frame] = weakref.WeakKeyDictionary()
+        self._of: weakref.WeakKeyDictionary[Operation, PrimitiveFrame] = weakref.WeakKeyDictionary()
 
-    def of(self, op: Operation) -> Frame | None:
+    def of(self, op: Operation) -> PrimitiveFrame | None:
         """Returns the frame in which the operation's outputs are used: for Enter the one inside."""
         return self._of.get(op)
 
-    def inside(self, op: Operation) -> Frame | None:
+    def inside(self, op: Operation) -> PrimitiveFrame | None:
         """Returns the frame in which the operation runs: for Exit the one that it leads out of."""
         return self._common(op)
 
@@ -90,10 +90,10 @@ class Frames:
         if self.of(tensor.op) is not self._common(op):
             raise self._refusal(op, tensor, op.inputs[0])
 
-    def _common(self, op: Operation) -> Frame | None:
+    def _common(self, op: Operation) -> PrimitiveFrame | None:
         """Returns the frame of the inputs, which must be one."""
         first: Tensor | Operation | None = None
-        frame: Frame | None = None
+        frame: PrimitiveFrame | None = None
         inputs = [t for t in op.inputs if not is_back_edge(t, op)]
         things: list[Tensor | Operation] = [*inputs, *op.control_inputs]
         for thing in things:
@@ -106,10 +106,14 @@ class Frames:
                 raise self._refusal(op, thing, first)
         return frame
 
-    def _entered(self, op: Operation, definition: Enter, parent: Frame | None) -> Frame:
+    def _entered(
+        self, op: Operation, definition: Enter, parent: PrimitiveFrame | None
+    ) -> PrimitiveFrame:
         key = (parent, definition.frame_name)
         limit = definition.parallel_iterations
-        frame = self._known.setdefault(key, Frame(definition.frame_name, parent, limit, []))
+        frame = self._known.setdefault(
+            key, PrimitiveFrame(definition.frame_name, parent, limit, [])
+        )
         if frame.parallel_iterations != limit and any(_stays(e, op) for e in frame.enters):
             raise _located(
                 op,
@@ -120,7 +124,7 @@ class Frames:
         frame.enters.append(op)
         return frame
 
-    def _add_cond(self, op: Operation, frame: Frame) -> None:
+    def _add_cond(self, op: Operation, frame: PrimitiveFrame) -> None:
         other = next((c for c in frame.conds if _stays(c, op)), None)
         if other is not None:
             raise _located(
@@ -174,17 +178,17 @@ def _located(op: Operation, message: str, lines: Sequence[str] = ()) -> InvalidA
     return InvalidArgumentError(message).located(op=op.name, op_type=op.type, inputs=lines, **facts)
 
 
-def _depth(frame: Frame | None) -> int:
+def _depth(frame: PrimitiveFrame | None) -> int:
     return 0 if frame is None else 1 + _depth(frame.parent)
 
 
-def _encloses(outer: Frame | None, inner: Frame | None) -> bool:
+def _encloses(outer: PrimitiveFrame | None, inner: PrimitiveFrame | None) -> bool:
     while inner is not None and inner is not outer:
         inner = inner.parent
     return inner is outer
 
 
-def _place(frame: Frame | None) -> str:
+def _place(frame: PrimitiveFrame | None) -> str:
     if frame is None:
         return "outside of all loops"
     made = where(frame.enters[0])["origin"] if frame.enters else None
@@ -205,12 +209,12 @@ def _variable(thing: Tensor | Operation) -> str:
     return ""
 
 
-def frames_of(graph: Graph) -> Frames:
+def frames_of(graph: Graph) -> PrimitiveFrames:
     """Returns the frames of a graph, which are looked after from now on."""
     for check in graph.checks:
-        if isinstance(check, Frames):
+        if isinstance(check, PrimitiveFrames):
             return check
-    found = Frames()
+    found = PrimitiveFrames()
     for op in graph.get_operations():
         found(op)
     graph.checks += (found,)
@@ -262,4 +266,4 @@ def _is_within(dims: Any, wider: Any) -> bool:
     return all(w is None or d == w for d, w in zip(dims, wider))
 
 
-__all__ = ["Frame", "Frames", "frames_of", "replace_input"]
+__all__ = ["PrimitiveFrame", "PrimitiveFrames", "frames_of", "replace_input"]

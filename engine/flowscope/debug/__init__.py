@@ -8,14 +8,26 @@ is called by users, as `session.debug`, and by views through `flowscope.live`.
 from flowscope.debug.breakpoints import Breakpoint
 from flowscope.debug.debugger import Debugger
 from flowscope.debug.explanation import ExplainedTensor, Explanation, Sentence
-from flowscope.debug.history import History, Kept
+from flowscope.debug.history import History, RecordedValue
 from flowscope.debug.replay import Replay
 from flowscope.debug.statistics import Statistics
-from flowscope.debug.stops import Look, Stop
+from flowscope.debug.stops import Stop, StoppedTensor
 from flowscope.debug.variables import VariableInfo, Variables
 from flowscope.debug.watchpoints import Watchpoint
 
 __all__ = [
-    "Breakpoint", "Debugger", "ExplainedTensor", "Explanation", "History", "Kept", "Look", "Replay",
-    "Sentence", "Statistics", "Stop", "VariableInfo", "Variables", "Watchpoint",
+    "Breakpoint",
+    "Debugger",
+    "ExplainedTensor",
+    "Explanation",
+    "History",
+    "RecordedValue",
+    "Replay",
+    "Sentence",
+    "Statistics",
+    "Stop",
+    "StoppedTensor",
+    "VariableInfo",
+    "Variables",
+    "Watchpoint",
 ]  # fmt: skip

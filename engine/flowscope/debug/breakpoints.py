@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowscope.debug.conditions import Condition
-from flowscope.debug.targets import Standing, Target
+from flowscope.debug.targets import BreakpointTarget, Standing
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import resource
@@ -93,7 +93,7 @@ class Breakpoint:
         self,
         debugger: Debugger,
         number: int,
-        target: Target,
+        target: BreakpointTarget,
         is_after: bool,
         conditions: Conditions,
     ) -> None:
@@ -137,7 +137,7 @@ class Breakpoint:
     @property
     def has_target(self) -> bool:
         """Whether it means some operations; a watchpoint of everything does not."""
-        return self.target != Target()
+        return self.target != BreakpointTarget()
 
     def tests(self, plan: Plan, meant: Sequence[Node]) -> list[tuple[str, BreakTest]]:
         """Returns what code asks, by the names of the nodes.

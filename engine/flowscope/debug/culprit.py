@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from flowscope.debug.stops import Look
-from flowscope.debug.watchpoints import Found, Watchpoint, is_finite
+from flowscope.debug.stops import StoppedTensor
+from flowscope.debug.watchpoints import WatchedValue, Watchpoint, is_finite
 from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, where
@@ -44,8 +44,8 @@ class Culprit:
     what: str
     step: int | None
     iterations: tuple[int, ...]
-    outputs: tuple[Look, ...]
-    inputs: tuple[Look, ...]
+    outputs: tuple[StoppedTensor, ...]
+    inputs: tuple[StoppedTensor, ...]
     path: tuple[Operation, ...]
     already: tuple[str, ...]
     why_not: str
@@ -63,7 +63,7 @@ class Culprit:
         return "\n".join([*lines, "  " + (last or f"sess.debug.replay({self.step}) computes it")])
 
 
-def _told(look: Look) -> str:
+def _told(look: StoppedTensor) -> str:
     found = look.statistics
     if found is None:
         return f'"{look.name}": {look.state}, {look.why}'
@@ -102,8 +102,8 @@ def culprit(stop: Stop, again: Callable[[], Replay], computes: bool) -> Culprit 
 
 
 def _computed_again(
-    replay: Replay, found: Found, inputs: Sequence[Look]
-) -> tuple[list[Look], tuple[Operation, ...]]:
+    replay: Replay, found: WatchedValue, inputs: Sequence[StoppedTensor]
+) -> tuple[list[StoppedTensor], tuple[Operation, ...]]:
     """Returns the inputs and the path, from the step computed again up to the operation."""
     assert found.op is not None
     bad: set[int] = set()
@@ -117,7 +117,7 @@ def _computed_again(
     return looks, _path(found, bad)
 
 
-def _path(found: Found, bad: set[int]) -> tuple[Operation, ...]:
+def _path(found: WatchedValue, bad: set[int]) -> tuple[Operation, ...]:
     """Returns the chain of operations with such values that leads to the one that was found."""
     chain: list[Operation] = []
     at, seen = found.op, set[Operation]()

@@ -15,7 +15,7 @@ from flowscope.debug.explanation import Explanation
 from flowscope.debug.history import History
 from flowscope.debug.replay import Replay
 from flowscope.debug.stops import Debugged, Stop, tensor_of
-from flowscope.debug.targets import Places, Standing, target
+from flowscope.debug.targets import PlanPlaces, Standing, target
 from flowscope.debug.variables import Variables, variables
 from flowscope.debug.watchpoints import FlagTest, Watchpoint
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
@@ -56,7 +56,7 @@ class Debugger:
         #: The threads on which a floating-point error was flagged and not looked at yet.
         self.flagged: set[int] = set()
         #: What was found of plans, by their ids.
-        self._places: dict[int, Places] = {}
+        self._places: dict[int, PlanPlaces] = {}
         #: What is recorded; None for nothing.
         self.history: History | None = None
         #: The replay that `back` or `revisit` has made, and the stop that it is the past of.
@@ -296,13 +296,13 @@ class Debugger:
         plans = [call.plan for call in self._session.planner.calls.all()]
         return tuple([one for plan in plans for one in self._places_in(plan).of(*side)])
 
-    def _places_in(self, plan: Plan) -> Places:
+    def _places_in(self, plan: Plan) -> PlanPlaces:
         """Returns where operations stand in a plan, found once: views ask again and again."""
         found = self._places.get(id(plan))
         if found is None or found.plan is not plan:
             if len(self._places) > MOST_PLACES:
                 self._places.clear()
-            found = self._places[id(plan)] = Places(plan)
+            found = self._places[id(plan)] = PlanPlaces(plan)
         return found
 
     # -- the past -------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.plan.structured import LoopNode
 from flowscope.plan.tensor_map import TensorAt
-from flowscope.runtime.frames import Frame, running
+from flowscope.runtime.frames import RunningFrame, running
 from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
@@ -202,9 +202,9 @@ class _Explaining:
         self._say("block", _iteration_text("The loop", frame))
         return None if frame is None else frame.iteration
 
-    def _frame(self, loop: Operation) -> Frame | LoopAt | None:
+    def _frame(self, loop: Operation) -> RunningFrame | LoopAt | None:
         """Returns where a loop is; None where it does not run."""
-        at: Sequence[Frame | LoopAt]
+        at: Sequence[RunningFrame | LoopAt]
         if self._stop is not None:
             at = self._stop.loops
         else:
@@ -371,7 +371,7 @@ def _outside(function: Any, parameter: Tensor) -> str:
     return f': the value of "{found[0].name}", the same in every iteration' if found else ""
 
 
-def _iteration_text(what: str, frame: Frame | LoopAt | None) -> str:
+def _iteration_text(what: str, frame: RunningFrame | LoopAt | None) -> str:
     if frame is None:
         return ""
     limit = "" if frame.limit is None else f" of {frame.limit} at most"

@@ -32,7 +32,7 @@ _OVERHEAD = 200
 Sides = Mapping[str, list[BreakTest]]
 
 
-class Kept(NamedTuple):
+class RecordedValue(NamedTuple):
     """A value that a tensor had.
 
     Attributes:
@@ -65,7 +65,7 @@ class History:
         self.max_bytes = max_bytes
         self.inputs = InputRecorder(max_bytes)
         self._end = end
-        self._kept: dict[Tensor, deque[Kept]] = {t: deque() for t in tensors}
+        self._kept: dict[Tensor, deque[RecordedValue]] = {t: deque() for t in tensors}
         self._order: deque[Tensor] = deque()
         self._absent: dict[Tensor, str] = {}
         self._value_bytes = 0
@@ -82,7 +82,7 @@ class History:
         """Bytes of all that is kept; what is also a variable's value now takes none besides."""
         return self.inputs.nbytes + self._value_bytes
 
-    def values(self, tensor: Tensor | Operation | str) -> tuple[Kept, ...]:
+    def values(self, tensor: Tensor | Operation | str) -> tuple[RecordedValue, ...]:
         """Returns the values that are kept of a tensor, the oldest first.
 
         Args:
@@ -102,7 +102,7 @@ class History:
         with self.inputs.lock:
             return tuple(self._kept[found])
 
-    def newest(self, tensor: Tensor) -> Kept | None:
+    def newest(self, tensor: Tensor) -> RecordedValue | None:
         """Returns the newest value that is kept of a tensor; None where there is none."""
         with self.inputs.lock:
             kept = self._kept.get(tensor)
@@ -173,7 +173,7 @@ class History:
         array = np.array(on_host(value))[()]
         with self.inputs.lock:
             self.version += 1
-            self._kept[tensor].append(Kept(step, iterations, array))
+            self._kept[tensor].append(RecordedValue(step, iterations, array))
             self._order.append(tensor)
             self._value_bytes += _size(array)
             self._trim()
@@ -205,4 +205,4 @@ def first_reader(plan: Plan, at: TensorAt) -> tuple[Node | None, int]:
     return None, 0
 
 
-__all__ = ["History", "Kept", "first_reader"]
+__all__ = ["History", "RecordedValue", "first_reader"]

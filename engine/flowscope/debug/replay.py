@@ -19,7 +19,7 @@ from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.invocation import Probe
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.program import Node
-from flowscope.runtime.replayer import Position, Replayer
+from flowscope.runtime.replayer import Replayer, ReplayPosition
 from flowscope.runtime.session import debuggers
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class Replay(Replayer):
             raise NotFoundError(why_not)
         return Stop(self, step)
 
-    def step_back(self, position: Position | None) -> Stop:
+    def step_back(self, position: ReplayPosition | None) -> Stop:
         """Computes the step up to the operation that ran before a position; returns where it is.
 
         Args:

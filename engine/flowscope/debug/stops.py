@@ -19,13 +19,13 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import text as shape_text
 from flowscope.ops.core.send_recv import Send, Transfer
-from flowscope.plan.locations import Here, LoopAt, Where
+from flowscope.plan.locations import LoopAt, ReachedSafepoint, StepLocation
 from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
 from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
 from flowscope.runtime.remote import asked, is_array
-from flowscope.runtime.replayer import Position, Replayer
+from flowscope.runtime.replayer import Replayer, ReplayPosition
 
 if TYPE_CHECKING:
     from flowscope.debug.culprit import Culprit
@@ -52,7 +52,7 @@ class Debugged(Protocol):
 
 
 @frozen
-class Look:
+class StoppedTensor:
     """A tensor as it is at a stop.
 
     Attributes:
@@ -91,9 +91,9 @@ class Stop:
         self.breakpoint = step.met
         with self._there() as here:
             #: As it stands in the plan: (loops around, node that comes next).
-            self._where: Where | None = None if here is None else here.where()
+            self._where: StepLocation | None = None if here is None else here.where()
 
-    def _there(self) -> AbstractContextManager[Here | None]:
+    def _there(self) -> AbstractContextManager[ReachedSafepoint | None]:
         return self._session.gate.at_stop(self._step, self._number)
 
     # -- where it is ----------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Stop:
             found: Picture | None = asked(partial(_picture, index), array)
             return found
 
-    def look(self, tensor: Tensor | Operation | str) -> Look:
+    def look(self, tensor: Tensor | Operation | str) -> StoppedTensor:
         """Returns what a tensor is here: alive, not yet, gone since which operation, or absent."""
         tensor = self._tensor(tensor)
         with self._there() as here:
@@ -226,7 +226,7 @@ class Stop:
                 array = self._array(at, alive)
                 if array is not None:
                     why = "" if at.kind == "value" else at.why
-                    return Look(tensor.name, "alive", why, asked(statistics, array))
+                    return StoppedTensor(tensor.name, "alive", why, asked(statistics, array))
         return self._absent(tensor)
 
     def _array(self, at: TensorAt, alive: dict[object, Any]) -> Any:
@@ -235,7 +235,7 @@ class Stop:
         found = None if at.value is None else alive.get(at.value.identity)
         return found if is_array(found) else None
 
-    def _absent(self, tensor: Tensor) -> Look:
+    def _absent(self, tensor: Tensor) -> StoppedTensor:
         order = Order(self._step.plan.program)
         answers = self._step.plan.locate(tensor)
         for at in answers:
@@ -245,23 +245,23 @@ class Stop:
             if at.value.node is None:  # a parameter of a loop's body, or a feed
                 last = None if reader is None else order.place_of_node(reader)
                 if reader and last is not None and not order.is_before(self._place(order), last):
-                    return Look(tensor.name, "gone", f'gone since "{reader.name}"', None)
-                return Look(tensor.name, "not yet", "it is a value of a loop's body", None)
+                    return StoppedTensor(tensor.name, "gone", f'gone since "{reader.name}"', None)
+                return StoppedTensor(tensor.name, "not yet", "it is a value of a loop's body", None)
             place = order.place_of_node(at.value.node)
             if place is not None and order.is_untaken(self._place(order), place):
-                return Look(tensor.name, "absent", "its branch is not taken", None)
+                return StoppedTensor(tensor.name, "absent", "its branch is not taken", None)
             if place is None or order.is_before(self._place(order), place):
-                return Look(tensor.name, "not yet", at.why, None)
+                return StoppedTensor(tensor.name, "not yet", at.why, None)
             since = f'gone since "{reader.name}"' if reader else "nothing needed it any more"
-            return Look(tensor.name, "gone", since, None)
-        return Look(tensor.name, "absent", answers[0].why, None)
+            return StoppedTensor(tensor.name, "gone", since, None)
+        return StoppedTensor(tensor.name, "absent", answers[0].why, None)
 
     def _place(self, order: Order) -> Place:
         node = None if self._where is None else self._where.node
         loops = [at.node for at in self.loops]
         return order.place(node, loops[-1] if loops else None)
 
-    def _found(self, tensor: Tensor, here: Here | None) -> Any:
+    def _found(self, tensor: Tensor, here: ReachedSafepoint | None) -> Any:
         alive = {} if here is None else here.values()
         for at in self._step.plan.locate(tensor):
             array = self._array(at, alive)
@@ -387,9 +387,9 @@ class Stop:
         return self._session.debug.back(self)
 
     @property
-    def position(self) -> Position | None:
+    def position(self) -> ReplayPosition | None:
         """Where it is in whichever plan of its program; None at the end of the step."""
-        return None if self._where is None else Position.of(self._where)
+        return None if self._where is None else ReplayPosition.of(self._where)
 
     def stop(self) -> None:
         """Ends this step: it raises CancelledError; variables are as its last whole update left
@@ -448,4 +448,4 @@ def _fits(shape: Sequence[int], wanted: Sequence[int | None]) -> bool:
     )
 
 
-__all__ = ["Debugged", "Look", "State", "Stop", "tensor_of"]
+__all__ = ["Debugged", "State", "Stop", "StoppedTensor", "tensor_of"]

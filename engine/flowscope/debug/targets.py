@@ -13,7 +13,7 @@ from flowscope.plan.program import Node
 
 
 @frozen
-class Target:
+class BreakpointTarget:
     """What a breakpoint was asked for: exactly one of an operation, a scope, a type and a line.
 
     Attributes:
@@ -68,7 +68,7 @@ def target(
     line: int | None,
     cell: int | None,
     file: str | None,
-) -> Target:
+) -> BreakpointTarget:
     """Returns the target of a breakpoint; see `Debugger.break_before` for the arguments.
 
     Raises:
@@ -85,9 +85,9 @@ def target(
         raise InvalidArgumentError("a breakpoint: cell and file say where `line` is: give a line")
     if op is None:
         scope = (scope or "").rstrip("/")
-        return Target("", scope, op_type or "", line or 0, cell, file or "")
+        return BreakpointTarget("", scope, op_type or "", line or 0, cell, file or "")
     found = graph.as_graph_element(op)
-    return Target(found.op.name if isinstance(found, Tensor) else found.name)
+    return BreakpointTarget(found.op.name if isinstance(found, Tensor) else found.name)
 
 
 @frozen
@@ -112,7 +112,7 @@ class Standing:
         return f"{found}: {self.why}" if self.why else found
 
 
-class Places:
+class PlanPlaces:
     """Where operations stand in a plan.
 
     Args:
@@ -130,7 +130,7 @@ class Places:
                 for origin in node.origins[1:]:
                     self._parts.setdefault(origin.id, []).append(node)
 
-    def of(self, target: Target, is_after: bool) -> list[Standing]:
+    def of(self, target: BreakpointTarget, is_after: bool) -> list[Standing]:
         """Returns where the operations stand that a target means."""
         meant = [op for op in self.plan.operations.values() if target.means(op)]
         return [self.standing(op, is_after) for op in sorted(meant, key=lambda op: op.id)]
@@ -152,4 +152,4 @@ class Places:
         return Standing(op, (), answers[0].why if answers else "nothing that is run needs it")
 
 
-__all__ = ["Places", "Standing", "Target", "target"]
+__all__ = ["BreakpointTarget", "PlanPlaces", "Standing", "target"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.debug.breakpoints import Breakpoint, Conditions, When
-from flowscope.debug.targets import Target
+from flowscope.debug.targets import BreakpointTarget
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
 from flowscope.graph.current_step import current_step
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Found:
+class WatchedValue:
     """What was found.
 
     Attributes:
@@ -111,24 +111,24 @@ class Watchpoint(Breakpoint):
         self,
         debugger: Debugger,
         number: int,
-        target: Target | None,
+        target: BreakpointTarget | None,
         exceptions: Sequence[str],
         raises: bool,
         when: When | None = None,
     ) -> None:
-        super().__init__(debugger, number, target or Target(), True, Conditions(when))
+        super().__init__(debugger, number, target or BreakpointTarget(), True, Conditions(when))
         self._exceptions = tuple(exceptions)
         self.raises = raises
-        self.found: Found | None = None
+        self.found: WatchedValue | None = None
         self.history: History | None = None
-        self._found_by_step: dict[int | None, Found] = {}
+        self._found_by_step: dict[int | None, WatchedValue] = {}
 
     @property
     def stops_at_nan(self) -> bool:
         """Whether it holds steps wherever a value is not finite."""
         return not self.has_target and self.conditions.when is None and not self.raises
 
-    def found_in(self, step: int | None) -> Found | None:
+    def found_in(self, step: int | None) -> WatchedValue | None:
         """Returns what was found last in a step, by its number; None for nothing."""
         return self._found_by_step.get(step)
 
@@ -150,7 +150,7 @@ class Watchpoint(Breakpoint):
             what = self._found_in(value, ())
             if what:
                 already = () if self.conditions.when else (f'"{tensor.name}", which is fed',)
-                found = Found(tensor.op, (), what, already, (tensor.op,))
+                found = WatchedValue(tensor.op, (), what, already, (tensor.op,))
                 return self._is_violated(tensor.op, found)
         return False
 
@@ -193,7 +193,7 @@ class Watchpoint(Breakpoint):
                     path: tuple[Operation, ...] = () if op is None else (op,)
                     if op is not None and is_plain:
                         already, path = _already(op, current_step())
-                    found = Found(op, iterations_in(run, counts), what, already, path)
+                    found = WatchedValue(op, iterations_in(run, counts), what, already, path)
                     return self._is_violated(node, found)
             return False
 
@@ -201,7 +201,7 @@ class Watchpoint(Breakpoint):
             return test
         return FlagTest(test, self._debugger.flagged, _is_small_array(node))
 
-    def _is_violated(self, node: Node | Operation, found: Found) -> bool:
+    def _is_violated(self, node: Node | Operation, found: WatchedValue) -> bool:
         if not self.is_enabled:
             return False
         step, op, iterations = current_step(), found.op, found.iterations
@@ -359,4 +359,4 @@ def _value_of(state: Any) -> Any:
     return state.read() if getattr(state, "is_initialized", False) else None
 
 
-__all__ = ["FlagTest", "Found", "Watchpoint", "is_finite"]
+__all__ = ["FlagTest", "WatchedValue", "Watchpoint", "is_finite"]

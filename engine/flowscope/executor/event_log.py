@@ -21,7 +21,7 @@ What = Literal["start", "run", "idle", "done", "dead"]
 
 
 @frozen
-class Event:
+class LoggedEvent:
     """One entry of a story.
 
     Attributes:
@@ -54,36 +54,36 @@ class Story:
     """
 
     def __init__(self, length: int | None = 10_000) -> None:
-        self.events: deque[Event] = deque(maxlen=length)
+        self.events: deque[LoggedEvent] = deque(maxlen=length)
         self.running: dict[tuple[int, int], tuple[Unit, Iteration]] = {}
 
     def note_start(self, feeds: Iterable[Any]) -> None:
         """Notes the start of the step."""
-        self.events.append(Event("start", values=tuple(feeds)))
+        self.events.append(LoggedEvent("start", values=tuple(feeds)))
 
     def note_run(self, unit: Unit, it: Iteration) -> None:
         """Notes that a unit was handed out."""
         self.running[unit.index, id(it)] = unit, it
-        self.events.append(Event("run", unit.name, it.name))
+        self.events.append(LoggedEvent("run", unit.name, it.name))
 
     def note_idle(self) -> None:
         """Notes that there was nothing to hand out."""
-        self.events.append(Event("idle"))
+        self.events.append(LoggedEvent("idle"))
 
     def note_done(self, unit: Unit, it: Iteration, outputs: Iterable[Any]) -> None:
         """Notes what a unit gave; raises InternalError if it was not handed out."""
-        event = Event("done", unit.name, it.name, tuple(outputs))
+        event = LoggedEvent("done", unit.name, it.name, tuple(outputs))
         if self.running.pop((unit.index, id(it)), None) is None:
             raise InternalError(f"{event}, but it was not running; it was: {self.of(unit.name)}")
         self.events.append(event)
 
     def note_dead(self, unit: Unit, it: Iteration) -> None:
         """Notes that a unit is dead."""
-        self.events.append(Event("dead", unit.name, it.name))
+        self.events.append(LoggedEvent("dead", unit.name, it.name))
 
-    def of(self, op: str) -> list[Event]:
+    def of(self, op: str) -> list[LoggedEvent]:
         """The events of an operation."""
         return [e for e in self.events if e.unit == op]
 
 
-__all__ = ["Event", "Story"]
+__all__ = ["LoggedEvent", "Story"]

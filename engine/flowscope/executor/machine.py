@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from flowscope.executor.event_log import Story
 from flowscope.executor.frames import Frame, Iteration
-from flowscope.executor.static import ExecutorGraph, Kind, Unit
+from flowscope.executor.static import ExecutorGraph, Unit, UnitKind
 
 #: A unit, the iteration that it runs in, its inputs.
 ReadyUnit = tuple[Unit, Iteration, list[Any]]
@@ -36,7 +36,7 @@ ReadyUnit = tuple[Unit, Iteration, list[Any]]
 #: it has begun and will be `done` later.
 Special = Callable[[Any, Unit, Iteration, list[Any]], Any]
 
-_KERNEL = Kind.KERNEL
+_KERNEL = UnitKind.KERNEL
 #: What is still to come for a Merge that is dead: it takes nothing any more.
 _DEAD = -2
 
@@ -49,7 +49,7 @@ class Flag(Protocol):
         """Whether somebody does."""
 
 
-class Host(Protocol):
+class MachineHost(Protocol):
     """Who lets a machine `advance`."""
 
     @property
@@ -157,7 +157,7 @@ class Machine:
             self.story.note_idle()
         return None
 
-    def advance(self, host: Host) -> None:
+    def advance(self, host: MachineHost) -> None:
         """Runs what is ready, until nothing is or somebody wants something of the host.
 
         The order is that of `next` and `done`. If a unit fails, `failed` tells which.
@@ -292,7 +292,7 @@ class Machine:
     def _give_one_dead(self, unit: Unit, it: Iteration, index: int) -> None:
         for _, at, target in unit.targets[index]:
             kind = target.kind
-            if kind is Kind.EXIT or kind is Kind.NEXT_ITERATION:
+            if kind is UnitKind.EXIT or kind is UnitKind.NEXT_ITERATION:
                 self._stop_here(target, it)
                 continue
             it.dead[at] += 1
@@ -309,7 +309,7 @@ class Machine:
         """Tells those that wait for a unit without a value."""
         for target in unit.controls:
             at, kind = target.at, target.kind
-            if kind is Kind.MERGE:
+            if kind is UnitKind.MERGE:
                 it.pending[at] = left = it.pending[at] - 2
                 if left == 1 and it.dead[at] >= target.count:
                     it.pending[at] = left = _DEAD
@@ -317,8 +317,8 @@ class Machine:
                     self.backlog.append((target, it))
                     it.outstanding += 1
                 continue
-            if is_dead and kind is not Kind.CONTROL_TRIGGER:
-                if kind is Kind.EXIT or kind is Kind.NEXT_ITERATION:
+            if is_dead and kind is not UnitKind.CONTROL_TRIGGER:
+                if kind is UnitKind.EXIT or kind is UnitKind.NEXT_ITERATION:
                     self._stop_here(target, it)
                     continue
                 it.dead[at] += 1
@@ -330,7 +330,7 @@ class Machine:
     def _stop_here(self, unit: Unit, it: Iteration) -> None:
         """Notes that an Exit or a NextIteration is dead: it does not run, so a loop can end."""
         exits = it.frame.dead_exits
-        if unit.kind is Kind.EXIT and it.next is None and unit not in exits:
+        if unit.kind is UnitKind.EXIT and it.next is None and unit not in exits:
             exits.append(unit)
 
     def _arrive(self, it: Iteration, slot: int, at: int, unit: Unit, value: Any) -> None:
@@ -354,7 +354,7 @@ class Machine:
 
     def _arrive_dead_at_merge(self, it: Iteration, unit: Unit, source: Unit) -> None:
         at = unit.at
-        it.dead[at] += unit.count if source.kind is Kind.ENTER else 1
+        it.dead[at] += unit.count if source.kind is UnitKind.ENTER else 1
         if it.pending[at] == 1 and it.dead[at] >= unit.count:
             it.pending[at] = _DEAD
             self.backlog.append((unit, it))
@@ -508,4 +508,4 @@ class Machine:
         check(self)
 
 
-__all__ = ["Host", "Machine", "ReadyUnit", "Special"]
+__all__ = ["Machine", "MachineHost", "ReadyUnit", "Special"]

@@ -1,8 +1,9 @@
 """What can be seen of a machine: frames, iterations on their way, and where a step is.
 
-A `Position` is what a step hands to the gate: it tells where the step is, on the thread that runs
-the machine, between any two events. All that it tells is counted when somebody looks, from what is
-there: the machine keeps no books for it. Only what moves is told as it does, by `Machine.watch`.
+A `StepPosition` is what a step hands to the gate: it tells where the step is, on the thread that
+runs the machine, between any two events. All that it tells is counted when somebody looks, from
+what is there: the machine keeps no books for it. Only what moves is told as it does, by
+`Machine.watch`.
 
 Operations are counted as the user made them: primitives and what lowering added are none.
 """
@@ -16,12 +17,12 @@ from typing import Any
 from flowscope.executor.frames import Frame, Iteration
 from flowscope.executor.machine import Machine
 from flowscope.executor.raw_loops import entry, limit_of
-from flowscope.executor.static import Kind, StaticFrame, Unit
+from flowscope.executor.static import StaticFrame, Unit, UnitKind
 from flowscope.executor.validate import frames_of
 from flowscope.graph.dtypes import resource
 from flowscope.graph.host_values import beside
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import IterationAt, LoopAt, Moved, Where, bytes_of
+from flowscope.plan.locations import IterationAt, LoopAt, Moved, StepLocation, bytes_of
 from flowscope.plan.program import Node, Value, is_back_edge
 from flowscope.plan.saved_for_backward import most_trips
 
@@ -48,7 +49,7 @@ class FrameView:
     held: str
 
 
-class Position:
+class StepPosition:
     """Where a step is: between two invocations.
 
     Args:
@@ -104,7 +105,7 @@ class Position:
         self._unit, self._it, self._inputs, self._outputs = unit, it, inputs, None
         self.is_breakpoint = False
 
-    def at_breakpoint(self) -> Position:
+    def at_breakpoint(self) -> StepPosition:
         """Notes that it is at a breakpoint; returns itself."""
         self.is_breakpoint = True
         self.is_changed = False
@@ -135,19 +136,19 @@ class Position:
         """The node that comes next; None while the step waits."""
         return None if self._unit is None else self._unit.node
 
-    def where(self) -> Where:
+    def where(self) -> StepLocation:
         """Returns where the step is."""
         loops = tuple(
             LoopAt(node, it.number, self._limit(it.frame), 0, ())
             for node, it in self._loops(self._it)
         )
         node = None if self._unit is None else self._unit.node
-        return Where("tokens", loops, node, self._running())
+        return StepLocation("tokens", loops, node, self._running())
 
     def moved(self, unit: Unit, it: Iteration, is_dead: bool) -> list[Moved]:
         """The report of a unit that gave its tokens."""
         loops = [(node, one.number) for node, one in self._loops(it)]
-        if unit.kind is Kind.NEXT_ITERATION:
+        if unit.kind is UnitKind.NEXT_ITERATION:
             return self._moved_back(unit, loops)
         around = tuple(loops)
         return [Moved(n, around, is_dead) for n in unit.body.nodes if _is_users(n)]
@@ -204,7 +205,7 @@ class Position:
             it = it.frame.parent
         for one in around or list(self.machine.root.iterations):
             for unit in one.frame.static.units:
-                if unit.kind is Kind.MERGE:
+                if unit.kind is UnitKind.MERGE:
                     continue
                 for i, value in enumerate(unit.body.inputs):
                     if one.slots[unit.base + i] is not None and not _is_handle(value):
@@ -297,7 +298,7 @@ class Position:
         slots = [unit.base, back.base]
         for slot, _, taker in unit.targets[0]:
             slots.append(slot)
-            if taker.kind is Kind.SWITCH:
+            if taker.kind is UnitKind.SWITCH:
                 slots += [slot for slot, _, _ in taker.targets[1]]
         found: Any = None
         for it in frame.iterations:
@@ -384,7 +385,7 @@ class _Look:
     def _edge(self, it: Iteration) -> str:
         """Returns the first back edge that no value has come along yet."""
         for unit in it.frame.static.units:
-            if unit.kind is Kind.NEXT_ITERATION and it.pending[unit.at] > 0:
+            if unit.kind is UnitKind.NEXT_ITERATION and it.pending[unit.at] > 0:
                 return f'"{unit.node.inputs[0].label}" -> "{unit.name}"'
         return ""
 
@@ -436,7 +437,7 @@ def _is_users(node: Node) -> bool:
 
 def _weight(unit: Unit) -> int:
     """Returns how many of the user's operations a unit is."""
-    return 0 if unit.kind < Kind.KERNEL else sum(map(_is_users, unit.body.nodes))
+    return 0 if unit.kind < UnitKind.KERNEL else sum(map(_is_users, unit.body.nodes))
 
 
 def _back(merge: Node) -> Node:
@@ -444,4 +445,4 @@ def _back(merge: Node) -> Node:
     return next(v.node for v in merge.inputs if v.node is not None and is_back_edge(v, merge))
 
 
-__all__ = ["FrameView", "Position", "Wait"]
+__all__ = ["FrameView", "StepPosition", "Wait"]

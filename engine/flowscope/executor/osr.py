@@ -27,9 +27,9 @@ import numpy as np
 from flowscope.errors import InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine
-from flowscope.executor.static import Kind, Unit
+from flowscope.executor.static import Unit, UnitKind
 from flowscope.plan.invocation import Invoker
-from flowscope.plan.locations import DeoptState, Location, LoopState
+from flowscope.plan.locations import BlockLocation, DeoptState, LoopState
 from flowscope.plan.modules import Modules
 from flowscope.plan.passes.lower import Lowered
 from flowscope.plan.program import Node, Program, Value
@@ -83,7 +83,7 @@ class _Resuming:
         #: What the Switches of branches and bodies that the code was in are told.
         self._taken: dict[Node, bool] = {}
         #: Loops that the code was in, by the names of their frames.
-        self._loops: dict[str, Location] = {}
+        self._loops: dict[str, BlockLocation] = {}
         #: By Enter of these loops what enters in place of what did first.
         self._entering: dict[Node, Any] = {}
         #: The iterations that the code was in the middle of, from the outermost.
@@ -93,7 +93,7 @@ class _Resuming:
 
     # -- what the code has done -----------------------------------------------------------------
 
-    def _note(self, location: Location, around: Location | None) -> None:
+    def _note(self, location: BlockLocation, around: BlockLocation | None) -> None:
         if around is not None and location.part == "branch":
             node = around.program.nodes[around.index]
             is_first = location.program is node.blocks[0]
@@ -103,7 +103,7 @@ class _Resuming:
         if location.part != "back":
             self._pass(location.program, location.index)
 
-    def _note_loop(self, location: Location, state: LoopState) -> None:
+    def _note_loop(self, location: BlockLocation, state: LoopState) -> None:
         name, made = next((n, m) for n, m in self._lowered.loops.items() if m.node is state.node)
         self._loops[name] = location
         variables = state.variables
@@ -163,7 +163,7 @@ class _Resuming:
         machine = self._machine
         if it.dead[unit.at]:
             machine.move(unit, it)
-        elif unit.kind >= Kind.KERNEL:
+        elif unit.kind >= UnitKind.KERNEL:
             return self._give_again(unit, it)
         elif unit.node not in self._closed:
             self._move(unit, it)
@@ -176,7 +176,7 @@ class _Resuming:
         elif node in self._entering:
             slots[base] = self._entering[node]
         self._machine.move(unit, it)
-        if unit.kind is Kind.ENTER:
+        if unit.kind is UnitKind.ENTER:
             self._enter(unit, it)
 
     def _enter(self, unit: Unit, it: Iteration) -> None:

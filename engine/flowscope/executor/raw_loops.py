@@ -11,7 +11,7 @@ from typing import Any
 
 from flowscope.control.primitives import Enter, Merge, Switch
 from flowscope.executor.frames import Frame
-from flowscope.executor.static import ExecutorGraph, Kind, StaticFrame, Unit
+from flowscope.executor.static import ExecutorGraph, StaticFrame, Unit, UnitKind
 from flowscope.plan.known_ops import ADD, LESS, LESS_EQUAL
 from flowscope.plan.program import Node, Value, is_back_edge
 from flowscope.plan.saved_for_backward import count_up
@@ -48,7 +48,7 @@ def limit_of(graph: ExecutorGraph, frame: Frame) -> int | None:
 
 def _test(frame: StaticFrame) -> Node | None:
     """The predicate of a frame's LoopCond."""
-    conds: list[Unit] = [u for u in frame.units if u.kind is Kind.LOOP_COND]
+    conds: list[Unit] = [u for u in frame.units if u.kind is UnitKind.LOOP_COND]
     return conds[0].node.inputs[0].node if len(conds) == 1 else None
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from flowscope.errors import InternalError
-from flowscope.executor.event_log import Event, Story
+from flowscope.executor.event_log import LoggedEvent, Story
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import ExecutorGraph
 
 
-def replay(graph: ExecutorGraph, events: Iterable[Event]) -> Machine:
+def replay(graph: ExecutorGraph, events: Iterable[LoggedEvent]) -> Machine:
     """Returns a new machine that was told the same events, in the same order.
 
     Raises: InternalError if an event does not fit: the story is not this graph's, or not whole.

@@ -23,7 +23,7 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.units import UnitBody
 
 
-class Kind(IntEnum):
+class UnitKind(IntEnum):
     """What becomes of a unit's tokens; from KERNEL on, the driver has something to run."""
 
     SWITCH = 0
@@ -38,13 +38,13 @@ class Kind(IntEnum):
 
 
 _KINDS = {
-    "Switch": Kind.SWITCH,
-    "Merge": Kind.MERGE,
-    "Enter": Kind.ENTER,
-    "Exit": Kind.EXIT,
-    "NextIteration": Kind.NEXT_ITERATION,
-    "LoopCond": Kind.LOOP_COND,
-    "ControlTrigger": Kind.CONTROL_TRIGGER,
+    "Switch": UnitKind.SWITCH,
+    "Merge": UnitKind.MERGE,
+    "Enter": UnitKind.ENTER,
+    "Exit": UnitKind.EXIT,
+    "NextIteration": UnitKind.NEXT_ITERATION,
+    "LoopCond": UnitKind.LOOP_COND,
+    "ControlTrigger": UnitKind.CONTROL_TRIGGER,
 }
 
 
@@ -135,13 +135,13 @@ class Unit:
         "targets",
     )  # fmt: skip
 
-    def __init__(self, index: int, body: UnitBody, kind: Kind) -> None:
+    def __init__(self, index: int, body: UnitBody, kind: UnitKind) -> None:
         self.index = index
         self.kind = kind
         self.move = int(kind)
         self.body = body
         self.name = body.nodes[0].name
-        self.is_constant = kind is Kind.ENTER and body.nodes[0].op.is_constant  # type: ignore[attr-defined]
+        self.is_constant = kind is UnitKind.ENTER and body.nodes[0].op.is_constant  # type: ignore[attr-defined]
         self.frame: StaticFrame  # set once, when the graph is made
         self.child: StaticFrame | None = None
         self.at = self.base = self.end = 0
@@ -162,10 +162,10 @@ class Unit:
     @property
     def inner(self) -> StaticFrame:
         """The frame that its outputs belong to; None's place for an Exit of the step."""
-        if self.kind is Kind.ENTER:
+        if self.kind is UnitKind.ENTER:
             assert self.child is not None
             return self.child
-        if self.kind is Kind.EXIT:
+        if self.kind is UnitKind.EXIT:
             assert self.frame.parent is not None
             return self.frame.parent
         return self.frame
@@ -252,7 +252,7 @@ class ExecutorGraph:
             unit.at = len(frame.units)
             frame.units.append(unit)
             unit.base = len(frame.slots)
-            if unit.kind is Kind.MERGE:
+            if unit.kind is UnitKind.MERGE:
                 unit.blank = [None, None]
                 frame.slots += unit.blank
                 frame.pending.append(1 + 2 * len(self._before[unit]))
@@ -277,7 +277,7 @@ class ExecutorGraph:
         merges: dict[Value, list[tuple[np.int32, Unit]]] = {}
         for unit in self.units:
             for i, value in enumerate(unit.body.inputs):
-                if unit.kind is Kind.MERGE:
+                if unit.kind is UnitKind.MERGE:
                     merges.setdefault(value, []).append((np.int32(i), unit))
                 elif not self._is_there(value):
                     targets.setdefault(value, []).append((unit.base + i, unit.at, unit))
@@ -300,12 +300,12 @@ class ExecutorGraph:
         ]
         self.heads = {
             u: tuple([m.node for _, m in u.merges[0]])
-            for u in self.units if u.kind is Kind.NEXT_ITERATION
+            for u in self.units if u.kind is UnitKind.NEXT_ITERATION
         }  # fmt: skip
         self._shorten()
         for unit in self.units:
             unit.has_more = bool(any(unit.merges) or unit.controls or unit.fetched)
-            if unit.kind is Kind.SWITCH:
+            if unit.kind is UnitKind.SWITCH:
                 unit.stops = tuple([_stops(unit, i) for i in range(len(unit.targets))])
         self.known = [
             (i, v) for i, v in enumerate(program.fetches)
@@ -324,7 +324,11 @@ class ExecutorGraph:
                 for targets in unit.targets
             ])  # fmt: skip
         for unit in self.units:
-            if unit.kind is not Kind.NEXT_ITERATION or unit.targets[0] or len(unit.merges[0]) != 1:
+            if (
+                unit.kind is not UnitKind.NEXT_ITERATION
+                or unit.targets[0]
+                or len(unit.merges[0]) != 1
+            ):
                 continue
             _, merge = unit.merges[0][0]
             if self._hands_on(merge):
@@ -334,13 +338,13 @@ class ExecutorGraph:
     def _behind(self, target: tuple[int, int, Unit]) -> Sequence[tuple[int, int, Unit]]:
         unit = target[2]
         has_more = any(unit.merges) or unit.controls or unit.fetched or self._before[unit]
-        return [target] if unit.kind is not Kind.LOOP_COND or has_more else unit.targets[0]
+        return [target] if unit.kind is not UnitKind.LOOP_COND or has_more else unit.targets[0]
 
     def _hands_on(self, merge: Unit) -> bool:
         """Whether a Merge takes an Enter and one value that goes back, and hands on no more."""
         makers = [self._made[v][0] for v in merge.body.inputs if v in self._made]
         kinds = [m.kind for m in makers if not m.is_constant]
-        is_loops = sorted(kinds) == [Kind.ENTER, Kind.NEXT_ITERATION]
+        is_loops = sorted(kinds) == [UnitKind.ENTER, UnitKind.NEXT_ITERATION]
         has_index = any(merge.targets[1:]) or any(merge.merges[1:])
         return is_loops and not (has_index or merge.fetched or self._before[merge])
 
@@ -348,13 +352,17 @@ class ExecutorGraph:
 def _stops(switch: Unit, output: int) -> tuple[Unit, ...] | None:
     takers = [unit for _, _, unit in switch.targets[output]]
     has_more = switch.merges[output] or any(i == output for i, _ in switch.fetched)
-    if has_more or any(u.kind not in (Kind.EXIT, Kind.NEXT_ITERATION) for u in takers):
+    if has_more or any(u.kind not in (UnitKind.EXIT, UnitKind.NEXT_ITERATION) for u in takers):
         return None
-    return tuple([u for u in takers if u.kind is Kind.EXIT])
+    return tuple([u for u in takers if u.kind is UnitKind.EXIT])
 
 
-def _plain(body: UnitBody) -> Kind:
-    return Kind.BLOCKING if len(body.nodes) == 1 and body.nodes[0].op.is_blocking else Kind.KERNEL
+def _plain(body: UnitBody) -> UnitKind:
+    return (
+        UnitKind.BLOCKING
+        if len(body.nodes) == 1 and body.nodes[0].op.is_blocking
+        else UnitKind.KERNEL
+    )
 
 
 class _Frames:
@@ -392,9 +400,9 @@ class _Frames:
     def _put(self, unit: Unit, frame: StaticFrame) -> None:
         unit.frame = frame
         self._placed.add(unit)
-        if unit.kind is Kind.EXIT and frame.parent is None:
+        if unit.kind is UnitKind.EXIT and frame.parent is None:
             raise _located(GraphError(f'"{unit.name}" leaves a loop, but stands in none'), unit)
-        if unit.kind is not Kind.ENTER:
+        if unit.kind is not UnitKind.ENTER:
             return
         op: Any = unit.node.op
         key = frame, op.frame_name
@@ -426,4 +434,4 @@ def _located(error: GraphError, unit: Unit) -> GraphError:
     return error.located(op=named(node.name, node.origins), op_type=node.op.type, **facts)
 
 
-__all__ = ["ExecutorGraph", "Kind", "StaticFrame", "Unit"]
+__all__ = ["ExecutorGraph", "StaticFrame", "Unit", "UnitKind"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowscope.errors import InternalError
 from flowscope.executor.frames import Frame
-from flowscope.executor.static import Kind
+from flowscope.executor.static import UnitKind
 
 if TYPE_CHECKING:
     from flowscope.executor.machine import Machine
@@ -68,7 +68,7 @@ def _check_frame(frame: Frame) -> None:
 def _check_tokens(frame: Frame, pending: list[int], where: str) -> None:
     for unit in frame.static.units:
         left = pending[unit.at]
-        least = -2 if unit.kind is Kind.MERGE else 0
+        least = -2 if unit.kind is UnitKind.MERGE else 0
         _expect(left >= least, f"{unit} of {where} got more tokens than it takes")
 
 

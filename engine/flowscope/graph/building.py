@@ -111,7 +111,7 @@ def _called(function: Callable[[Operation], Any], op: Operation) -> str:
     return DeviceSpec.from_string(str(found)).to_string()
 
 
-class Here:
+class OpenScopes:
     """What one thread has opened in one graph.
 
     Attributes:
@@ -140,7 +140,7 @@ class _Threads(threading.local):
     """What each thread has opened in one graph: one object, for to reach it takes a while."""
 
     def __init__(self, root: Block) -> None:
-        self.here = Here(root)
+        self.here = OpenScopes(root)
 
 
 class Building:
@@ -158,7 +158,7 @@ class Building:
         self._lock = threading.RLock()
 
     @property
-    def _here(self) -> Here:
+    def _here(self) -> OpenScopes:
         return self._threads.here
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:

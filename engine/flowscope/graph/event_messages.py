@@ -16,7 +16,7 @@ from flowscope.graph.protobuf import (
     INT,
     LENGTH,
     STRING,
-    Kind,
+    FieldKind,
     Wire,
     WireMessage,
     decode,
@@ -51,7 +51,7 @@ def _shape(data: bytes) -> TensorShapeProto:
 
 _TENSOR_WIRE = {
     "dtype": (1, INT),
-    "tensor_shape": (2, Kind(LENGTH, shape_bytes, _shape)),
+    "tensor_shape": (2, FieldKind(LENGTH, shape_bytes, _shape)),
     "tensor_content": (4, BYTES),
     "float_val": (5, FLOAT),
     "double_val": (6, DOUBLE),
@@ -67,7 +67,7 @@ _TENSOR_WIRE = {
 }
 
 #: A field that holds a `TensorProto`.
-TENSOR = Kind(
+TENSOR = FieldKind(
     LENGTH,
     lambda value: encode(value, _TENSOR_WIRE),
     lambda data: decode(TensorProto(), _TENSOR_WIRE, data),

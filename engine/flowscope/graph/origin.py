@@ -46,7 +46,7 @@ cell_of: Callable[[str], int | None] = lambda filename: None  # noqa: E731
 
 
 @frozen
-class Place:
+class SourceLine:
     """One line of the user's code."""
 
     #: File name as Python knows it.
@@ -90,13 +90,13 @@ class Origin:
         return variable_of(self._frames)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[SourceLine, ...]:
         """The user's lines, innermost first; empty if there was none."""
         pairs = zip(self._frames[::2], self._frames[1::2], strict=True)
         return tuple(_place(code, instruction) for code, instruction in pairs)  # type: ignore[arg-type]
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> SourceLine | None:
         """The user's innermost line."""
         if not self._frames:
             return None
@@ -104,9 +104,11 @@ class Origin:
         return _place(code, instruction)  # type: ignore[arg-type]
 
 
-def _place(code: CodeType, instruction: int) -> Place:
+def _place(code: CodeType, instruction: int) -> SourceLine:
     function = "" if code.co_name == "<module>" else code.co_name
-    return Place(code.co_filename, cell_of(code.co_filename), line_of(code, instruction), function)
+    return SourceLine(
+        code.co_filename, cell_of(code.co_filename), line_of(code, instruction), function
+    )
 
 
 def line_of(code: CodeType, instruction: int) -> int:

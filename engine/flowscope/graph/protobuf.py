@@ -1,8 +1,8 @@
 """The wire format of protocol buffers, for the few messages that files of events are made of.
 
 A message is a `Message` with a table of its fields, `WIRE`: by name, the field's number and its
-`Kind`. A field that is a list is repeated; numbers of a list are packed. A field that is at its
-default is left out, as proto3 says; where the default is None, 0 is written too.
+`FieldKind`. A field that is a list is repeated; numbers of a list are packed. A field that is at
+its default is left out, as proto3 says; where the default is None, 0 is written too.
 
 Source: the encoding's specification, protobuf.dev/programming-guides/encoding.
 """
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Message)
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
 
-class Kind(NamedTuple):
+class FieldKind(NamedTuple):
     """How values of one type are written: the wire type, and bytes from a value and back."""
 
     wire_type: int
@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 #: The fields of a message: number and kind by name.
-Wire = dict[str, tuple[int, Kind]]
+Wire = dict[str, tuple[int, FieldKind]]
 
 
 def varint(value: int) -> bytes:
@@ -101,16 +101,16 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _fixed(wire_type: int, form: str) -> Kind:
+def _fixed(wire_type: int, form: str) -> FieldKind:
     packer = struct.Struct(form)
-    return Kind(wire_type, packer.pack, lambda data: packer.unpack(data)[0])
+    return FieldKind(wire_type, packer.pack, lambda data: packer.unpack(data)[0])
 
 
-INT = Kind(VARINT, varint, _signed)
+INT = FieldKind(VARINT, varint, _signed)
 DOUBLE = _fixed(FIXED64, "<d")
 FLOAT = _fixed(FIXED32, "<f")
-BYTES = Kind(LENGTH, bytes, bytes)
-STRING = Kind(LENGTH, str.encode, lambda data: data.decode(errors="replace"))
+BYTES = FieldKind(LENGTH, bytes, bytes)
+STRING = FieldKind(LENGTH, str.encode, lambda data: data.decode(errors="replace"))
 
 
 class MessageList(list[Any]):
@@ -174,9 +174,9 @@ class WireMessage(Message):
         return next((n for n in names.split() if self.HasField(n)), None)
 
 
-def message(cls: type[WireMessage]) -> Kind:
+def message(cls: type[WireMessage]) -> FieldKind:
     """Returns the kind of a field that holds a message."""
-    return Kind(LENGTH, lambda value: value.SerializeToString(), cls.FromString)
+    return FieldKind(LENGTH, lambda value: value.SerializeToString(), cls.FromString)
 
 
 def encode(value: Message, wire: Wire) -> bytes:
@@ -193,7 +193,7 @@ def encode(value: Message, wire: Wire) -> bytes:
     return b"".join(out)
 
 
-def _repeated(number: int, kind: Kind, values: list[Any]) -> bytes:
+def _repeated(number: int, kind: FieldKind, values: list[Any]) -> bytes:
     payloads = [kind.encode(v) for v in values]
     if kind.wire_type == LENGTH:
         return b"".join([field(number, LENGTH, p) for p in payloads])
@@ -216,7 +216,7 @@ def decode(value: M, wire: Wire, data: bytes) -> M:
     return value
 
 
-def _unpacked(kind: Kind, wire_type: int, payload: Any) -> list[Any]:
+def _unpacked(kind: FieldKind, wire_type: int, payload: Any) -> list[Any]:
     if wire_type == kind.wire_type:
         return [kind.decode(payload)]
     if wire_type != LENGTH:
@@ -244,7 +244,7 @@ __all__ = [
     "INT",
     "LENGTH",
     "STRING",
-    "Kind",
+    "FieldKind",
     "MessageList",
     "Wire",
     "WireMessage",

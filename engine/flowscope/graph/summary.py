@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from flowscope.graph.operation import Operation
-from flowscope.graph.origin import Place
+from flowscope.graph.origin import SourceLine
 from flowscope.graph.shapes import size_of
 
 #: Most devices that are named.
@@ -79,5 +79,5 @@ def _where(operations: list[Operation]) -> str:
     return f"made in {first} to {last}"
 
 
-def _home(place: Place) -> str:
+def _home(place: SourceLine) -> str:
     return str(place).rpartition(", line")[0]

@@ -59,7 +59,7 @@ from flowscope.live.schema import (
     TraceState,
 )
 from flowscope.live.state import GraphWatcher, Meter, activity, session_state
-from flowscope.live.subscribers import Audience
+from flowscope.live.subscribers import Subscribers
 from flowscope.live.traces import Tracing
 from flowscope.live.variables import VariableQuestions
 from flowscope.runtime import engine
@@ -76,7 +76,7 @@ Level = Literal["graph", "lowered", "partitions"]
 ProgramLevel = Literal["lowered", "partitions"]
 
 
-class Notebook:
+class NotebookState:
     """What the notebook tells: whether a cell is running, and whether commands get through."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Notebook:
         self.names: Callable[[], Mapping[str, Any]] | None = None
 
 
-notebook = Notebook()
+notebook = NotebookState()
 
 
 class Port:
@@ -105,7 +105,7 @@ class Port:
         self.level: Level = "graph"
 
 
-class Feed:
+class LiveChannel:
     """The messages about one graph, for any number of views: it is looked at once for all.
 
     Args:
@@ -119,7 +119,7 @@ class Feed:
         self._chosen = None if session is None else weakref.ref(session)
         self._ports: list[Port] = []
         #: The views that were heard of lately.
-        self.audience = Audience()
+        self.audience = Subscribers()
         self._clusters = ClusterQuestions()
         self._variables = VariableQuestions()
         self._culprits = CulpritQuestions()
@@ -554,7 +554,7 @@ def _number(command: Command) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def shared_feed(graph: Graph, session: Session | None = None) -> Feed:
+def shared_feed(graph: Graph, session: Session | None = None) -> LiveChannel:
     """Returns the feed that the views of an engine share: of a graph, and of a chosen session.
 
     Args:
@@ -563,8 +563,8 @@ def shared_feed(graph: Graph, session: Session | None = None) -> Feed:
     """
     owner = engine.current() if session is None else session.engine
     key = id(graph), id(session)
-    found: Feed | None = owner.feeds.get(key)
+    found: LiveChannel | None = owner.feeds.get(key)
     if found is None or found.graph is not graph:
         with owner.as_default():
-            found = owner.feeds[key] = Feed(graph, session)
+            found = owner.feeds[key] = LiveChannel(graph, session)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.debug.statistics import Picture, Statistics, picture, statistics
-from flowscope.debug.stops import Look, Stop
+from flowscope.debug.stops import Stop, StoppedTensor
 from flowscope.debug.watchpoints import Watchpoint
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.live.debug_schema import (
@@ -140,7 +140,7 @@ def values(session: Session | None, asked: AskValues) -> Values:
         if asked.tensors:
             told = [_named(stop, name) for name in asked.tensors]
         else:
-            looks = [Look(n, "alive", "", s) for n, s in stop.values().items()]
+            looks = [StoppedTensor(n, "alive", "", s) for n, s in stop.values().items()]
             told = [seen_state(look, None) for look in looks]
     except (OpError, ValueError, KeyError) as e:
         return Values(asked.request_id, str(e).partition("\n")[0], (), asked.view)
@@ -154,10 +154,10 @@ def _named(stop: Stop, name: str) -> ValueState:
 
 def value_state(name: str, array: Any) -> ValueState:
     """Returns all that is told of a value."""
-    return seen_state(Look(name, "alive", "", statistics(array)), picture(array))
+    return seen_state(StoppedTensor(name, "alive", "", statistics(array)), picture(array))
 
 
-def seen_state(look: Look, drawn: Picture | None) -> ValueState:
+def seen_state(look: StoppedTensor, drawn: Picture | None) -> ValueState:
     """Returns what is told of a tensor that was looked at.
 
     Args:

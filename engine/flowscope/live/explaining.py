@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowscope.debug.explain import Measured, explain
 from flowscope.debug.explanation import ExplainedTensor
-from flowscope.debug.stops import Look
+from flowscope.debug.stops import StoppedTensor
 from flowscope.errors import OpError
 from flowscope.live import explain_schema as told
 from flowscope.live.debugging import seen_state
@@ -43,7 +43,7 @@ def refused(asked: told.AskExplanation, why: str) -> told.Explanation:
 def _tensor(found: ExplainedTensor) -> told.ExplainedTensor:
     value = None
     if found.statistics is not None:
-        value = seen_state(Look(found.name, "alive", "", found.statistics), found.picture)
+        value = seen_state(StoppedTensor(found.name, "alive", "", found.statistics), found.picture)
     return told.ExplainedTensor(found.role, found.name, found.type_text, found.why, value)
 
 

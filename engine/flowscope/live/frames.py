@@ -14,9 +14,9 @@ from flowscope.graph.operation import Operation, is_back_edge
 from flowscope.live.blocks import blocks_of
 from flowscope.live.outbox import TOKENS
 from flowscope.live.schema import FrameState, Iteration, Position, RunState, Token
-from flowscope.plan.locations import IterationAt, LoopAt, Moved, Where
+from flowscope.plan.locations import IterationAt, LoopAt, Moved, StepLocation
 from flowscope.plan.program import Node
-from flowscope.runtime.frames import Frame, Frames, frames_of, place, running
+from flowscope.runtime.frames import RunningFrame, RunningFrames, frames_of, place, running
 
 if TYPE_CHECKING:
     from flowscope.runtime.step import Step
@@ -35,7 +35,7 @@ class FrameWatcher:
     def state(
         self,
         now_s: float,
-        seen: Mapping[Step, Where],
+        seen: Mapping[Step, StepLocation],
         held: Collection[Step],
         moves: Iterable[Moved],
         pace_s: float,
@@ -55,7 +55,7 @@ class FrameWatcher:
         tokens = list(dict.fromkeys(t for m in moves for t in _tokens(m, self._graph)))
         return RunState(states, _position(seen, held), tuple(tokens[-TOKENS:]), pace_s)
 
-    def _frame(self, now_s: float, frame: Frame) -> FrameState:
+    def _frame(self, now_s: float, frame: RunningFrame) -> FrameState:
         op: object = frame.node.op
         around = frame.around
         return FrameState(
@@ -75,7 +75,7 @@ class FrameWatcher:
             kept_estimate_bytes=frame.kept_estimate_bytes,
         )
 
-    def _rate(self, now_s: float, frame: Frame) -> float | None:
+    def _rate(self, now_s: float, frame: RunningFrame) -> float | None:
         samples = self._samples.setdefault(frame.path, deque())
         if samples and samples[-1][1] > frame.iteration:
             samples.clear()  # the loop has begun again
@@ -88,7 +88,7 @@ class FrameWatcher:
         return float(f"{(frame.iteration - first) / (now_s - start_s):.4g}")
 
 
-def _window(frame: Frame) -> tuple[Iteration, ...]:
+def _window(frame: RunningFrame) -> tuple[Iteration, ...]:
     if not frame.window:
         return (Iteration(frame.iteration, "running", frame.finished, frame.total),)
     return tuple(
@@ -105,12 +105,12 @@ def _state(iteration: IterationAt) -> Literal["waiting", "running", "done", "dea
     return "done" if iteration.done else "dead"
 
 
-def _position(seen: Mapping[Step, Where], held: Collection[Step]) -> Position | None:
+def _position(seen: Mapping[Step, StepLocation], held: Collection[Step]) -> Position | None:
     for step in held:
         where = seen.get(step)
         if where is None:
             return Position(None, "", (), "between two steps")
-        frames: Frames = frames_of(where)
+        frames: RunningFrames = frames_of(where)
         return Position(
             None if where.node is None else _id(where.node),
             frames[-1].path if frames else "",
@@ -131,7 +131,7 @@ def _tokens(move: Moved, graph: Graph) -> list[Token]:
     if op is None:
         return []
     loops = [LoopAt(n, count, None, 0, ()) for n, count in move.loops]
-    frames = frames_of(Where("op", tuple(loops), None))
+    frames = frames_of(StepLocation("op", tuple(loops), None))
     path = frames[-1].path if frames else ""
     iterations = tuple(f.iteration for f in frames)
     return [

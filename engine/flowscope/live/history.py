@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.debug.history import Kept
+from flowscope.debug.history import RecordedValue
 from flowscope.debug.stops import Stop
 from flowscope.errors import FailedPreconditionError, OpError
 from flowscope.live.debugging import value_state
@@ -128,7 +128,9 @@ def tensor_history(session: Session | None, asked: AskHistory) -> TensorHistory:
     return told_values(asked, version, kept)
 
 
-def told_values(asked: AskHistory, version: int, values: tuple[Kept, ...]) -> TensorHistory:
+def told_values(
+    asked: AskHistory, version: int, values: tuple[RecordedValue, ...]
+) -> TensorHistory:
     """Returns the answer to a question for the values that a tensor had.
 
     Args:
@@ -144,7 +146,7 @@ def told_values(asked: AskHistory, version: int, values: tuple[Kept, ...]) -> Te
     )
 
 
-def _columns(kept: tuple[Kept, ...]) -> Numbers:
+def _columns(kept: tuple[RecordedValue, ...]) -> Numbers:
     told = [k.statistics for k in kept]
     depth = max((len(k.iterations) for k in kept), default=0)
     return Numbers({

@@ -103,7 +103,7 @@ def lowered_nodes(plan: Plan, numbers: dict[str, int] | None = None) -> tuple[sc
     program = lower(plan.program).program
     feeds = list(zip(program.feeds, plan.request.feeds, strict=True))
     fed = {value: tensor.op for value, tensor in feeds}
-    names = Names({} if numbers is None else numbers)
+    names = LoweredNames({} if numbers is None else numbers)
     return tuple(Teller(program.nodes, fed, names, plan.operations).nodes())
 
 
@@ -113,7 +113,7 @@ def _fetches(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*tensors, *[op.name for op in plan.request.targets]]))
 
 
-class Names:
+class LoweredNames:
     """The names and numbers of nodes that are told together: none is given twice.
 
     Args:
@@ -160,7 +160,7 @@ class Teller:
         self,
         nodes: Iterable[Node],
         feeds: dict[Value, Operation],
-        names: Names,
+        names: LoweredNames,
         operations: Mapping[int, Operation],
         lane: str = "",
     ) -> None:
@@ -289,4 +289,4 @@ def _source(op: Operation | OperationRef) -> schema.Source:
     return schema.Source(op.id, op.name, op.type)
 
 
-__all__ = ["LoweredWatcher", "Names", "Teller", "lowered_nodes", "part_of"]
+__all__ = ["LoweredNames", "LoweredWatcher", "Teller", "lowered_nodes", "part_of"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowscope.live.lowered import Names, Teller
+from flowscope.live.lowered import LoweredNames, Teller
 from flowscope.live.schema import Node
 from flowscope.plan.memories import short_name
 from flowscope.plan.passes.lower import lower
@@ -23,7 +23,7 @@ def partition_nodes(plan: Plan, numbers: dict[str, int] | None = None) -> tuple[
         plan: The plan.
         numbers: Numbers of nodes that are no operation of the user's, by name; new ones are added.
     """
-    names = Names({} if numbers is None else numbers)
+    names = LoweredNames({} if numbers is None else numbers)
     tellers = []
     for part in sorted(project(plan.program), key=lambda p: p.device):
         program = lower(part.program).program

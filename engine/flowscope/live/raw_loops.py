@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from flowscope.control.frames import Frame, Frames
+from flowscope.control.frames import PrimitiveFrame, PrimitiveFrames
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.nesting import parent_path
@@ -32,8 +32,8 @@ def has_frames(graph: Graph) -> bool:
     return _frames(graph) is not None
 
 
-def _frames(graph: Graph) -> Frames | None:
-    return next((c for c in graph.checks if isinstance(c, Frames)), None)
+def _frames(graph: Graph) -> PrimitiveFrames | None:
+    return next((c for c in graph.checks if isinstance(c, PrimitiveFrames)), None)
 
 
 def shown(op: Operation) -> Shown:
@@ -49,14 +49,14 @@ def shown(op: Operation) -> Shown:
     return Shown(_inside(frame, parent_path(op.name)), path)
 
 
-def _path(frame: Frame) -> str:
+def _path(frame: PrimitiveFrame) -> str:
     """Returns the path of the scope that shows a loop's frame."""
     around = _base(frame)
     name = frame.name.removeprefix(around + "/") if around else frame.name
     return _joined(_inside(frame.parent, around), name)
 
 
-def _inside(frame: Frame | None, scope: str) -> str:
+def _inside(frame: PrimitiveFrame | None, scope: str) -> str:
     """Returns where a name scope is shown in a loop."""
     if frame is None:
         return scope
@@ -65,7 +65,7 @@ def _inside(frame: Frame | None, scope: str) -> str:
     return _joined(_path(frame), inner)
 
 
-def _base(frame: Frame) -> str:
+def _base(frame: PrimitiveFrame) -> str:
     """Returns the name scope in which a loop was made: that of its first Enter."""
     enter = next((e for e in frame.enters if e.stale is None), frame.enters[0])
     scope, body = parent_path(enter.name), enter.block.name

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from flowscope.debug.history import Kept
+from flowscope.debug.history import RecordedValue
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.build import import_graph_def
 from flowscope.graph.serialization.definition import GraphDef
 from flowscope.live import culprits, explaining, findings, summaries, variables
-from flowscope.live.bus import Feed, Subscriber
+from flowscope.live.bus import LiveChannel, Subscriber
 from flowscope.live.debugging import value_state
 from flowscope.live.history import told_values
 from flowscope.live.schema import (
@@ -62,7 +62,7 @@ NOTHING_RUNS = "this is a recording: nothing runs here"
 NO_VALUES = "the recording has no values: fetch or record tensors while steps are traced"
 
 
-class RecordedFeed(Feed):
+class RecordedFeed(LiveChannel):
     """The messages about a recording, for any number of views.
 
     Args:
@@ -87,7 +87,7 @@ class RecordedFeed(Feed):
         self._change = change or GraphChange(0, (), ())
         self._readers: dict[int, Subscriber] = {}
         self._values = {
-            one.name: tuple([Kept(k.step, k.iterations, k.value) for k in one.kept])
+            one.name: tuple([RecordedValue(k.step, k.iterations, k.value) for k in one.kept])
             for one in recording.values
         }
 

@@ -47,7 +47,7 @@ class _Program:
         self.is_lasting = False
 
 
-class Schedule:
+class SamplingSchedule:
     """Which steps are to be traced as wholes, and which to be sampled.
 
     Looks and beginnings of steps come from different threads; each method is told the time.
@@ -120,4 +120,4 @@ class Schedule:
         return program
 
 
-__all__ = ["GONE_S", "LASTS_S", "Schedule"]
+__all__ = ["GONE_S", "LASTS_S", "SamplingSchedule"]

@@ -20,7 +20,7 @@ from flowscope.graph.operation import Tensor
 from flowscope.live.run_schema import ScalarState
 from flowscope.plan.plan import Plan
 from flowscope.runtime.session import Session
-from flowscope.runtime.tracers import Observer, attach, detach
+from flowscope.runtime.tracers import FetchObserver, attach, detach
 
 #: Steps that are asked after a look, scalars that are told, points of a curve, fetches looked at.
 STEPS, MOST, POINTS, FETCHES = 16, 8, 40, 32
@@ -28,7 +28,7 @@ STEPS, MOST, POINTS, FETCHES = 16, 8, 40, 32
 _DIGITS = 6
 
 
-class Scalars(Observer):
+class Scalars(FetchObserver):
     """The numbers of a session that views are told."""
 
     def __init__(self) -> None:

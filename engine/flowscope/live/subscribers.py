@@ -12,7 +12,7 @@ from __future__ import annotations
 SILENCE_S = 90.0
 
 
-class Audience:
+class Subscribers:
     """The open views, by the numbers that they drew.
 
     Args:
@@ -46,4 +46,4 @@ class Audience:
         return bool(self._heard_s)
 
 
-__all__ = ["SILENCE_S", "Audience"]
+__all__ = ["SILENCE_S", "Subscribers"]

@@ -21,7 +21,7 @@ from flowscope.live.summary_schema import (
 from flowscope.live.tables import Numbers
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.session import Session
-from flowscope.runtime.summary_log import Histogram, Image, Series
+from flowscope.runtime.summary_log import Histogram, LoggedImage, Series
 
 #: Bytes of an answer at most, about: a half for curves, a quarter for histograms, one for pictures.
 BUDGET_BYTES = 1 << 19
@@ -88,7 +88,7 @@ class _Told:
 
     def _image(self, series: Series, step: int | None) -> ImageSeries:
         at = _row(series, step)
-        image: Image = series.values[at]
+        image: LoggedImage = series.values[at]
         size = len(image.data) * 4 // 3
         has_room = size <= self._room
         self._room -= size if has_room else 0

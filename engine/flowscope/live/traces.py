@@ -15,7 +15,7 @@ import numpy as np
 
 from flowscope.debug.explain import Measured, measured
 from flowscope.live.findings import PaceMeter
-from flowscope.live.sampling import Schedule
+from flowscope.live.sampling import SamplingSchedule
 from flowscope.live.schema import (
     AskSpans,
     ProgramState,
@@ -71,7 +71,7 @@ class Tracing:
         self._rows = HeatRows()
         #: By the numbers of the steps in memory, which are held with them.
         self._summaries: dict[int, tuple[TracedStep, StepSummary]] = {}
-        self._schedule = Schedule()
+        self._schedule = SamplingSchedule()
         self._meter = PaceMeter()
 
     # -- a tracer of the session ----------------------------------------------------------------

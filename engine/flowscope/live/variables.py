@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowscope.debug.stops import Look
+from flowscope.debug.stops import StoppedTensor
 from flowscope.debug.variables import VariableInfo, before, variables
 from flowscope.errors import OpError
 from flowscope.live.batches import Batches
@@ -60,7 +60,7 @@ def _told(session: Session, asked: AskVariables) -> Variables:
         asked.request_id, "", tuple([_row(one) for one in found[:MOST_ROWS]]),
         max(0, len(found) - MOST_ROWS), found.nbytes,
         tuple([
-            seen_state(Look(one.name, "alive", "", one.statistics), None)
+            seen_state(StoppedTensor(one.name, "alive", "", one.statistics), None)
             for one in found if one.statistics is not None
         ]),
         asked.view,

@@ -29,7 +29,7 @@ _IN_PLACE: Mapping[str, str] = {"python": "regions", "op": "tokens"}
 
 
 @frozen
-class Part:
+class CompiledPartition:
     """A partition that runs apart.
 
     Attributes:
@@ -54,7 +54,7 @@ def compile_apart(
     handles: Sequence[Node],
     compile_region: Compile,
     is_handed_out: bool = True,
-) -> tuple[Part, ...]:
+) -> tuple[CompiledPartition, ...]:
     """Returns the partitions, compiled one by one.
 
     Args:
@@ -66,9 +66,9 @@ def compile_apart(
     Raises:
         InternalError: if two partitions send or receive by one key.
     """
-    partitions = agreed(partitions)
+    partitions = reconcile_back_ends(partitions)
     positions = {h.name: i for i, h in enumerate(handles)}
-    made: list[Part] = []
+    made: list[CompiledPartition] = []
     before: frozenset[str] = frozenset()
     for one in partitions:
         own = frozenset([n.name for n in one.program.walk() if n.blocks])
@@ -78,7 +78,7 @@ def compile_apart(
     return tuple(made)
 
 
-def agreed(partitions: Sequence[Partition]) -> Sequence[Partition]:
+def reconcile_back_ends(partitions: Sequence[Partition]) -> Sequence[Partition]:
     """Returns partitions with code back ends that can meet: if one waits, none waits in place.
 
     None does either if they would wait for each other so for ever.
@@ -105,9 +105,9 @@ def takes_turns(partitions: Sequence[Partition]) -> bool:
 
 def _part(
     partition: Partition, positions: Mapping[str, int], compile_region: Compile, is_handed_out: bool
-) -> Part:
+) -> CompiledPartition:
     region = whole_region(partition.program, is_handed_out)
-    return Part(
+    return CompiledPartition(
         partition.device,
         compile_region(partition.back_end, region),
         tuple([v.index for v in region.inputs]),
@@ -134,4 +134,4 @@ def _check_keys(partitions: Sequence[Partition]) -> None:
                 seen.add(node.op.key)
 
 
-__all__ = ["Part", "agreed", "compile_apart", "takes_turns"]
+__all__ = ["CompiledPartition", "compile_apart", "reconcile_back_ends", "takes_turns"]

@@ -37,7 +37,7 @@ Drive = Callable[[Execution, Modules], Function]
 
 
 @frozen
-class Target:
+class CodeTarget:
     """For what code is made.
 
     Attributes:
@@ -107,7 +107,7 @@ class Executable:
 class BackEnd(Protocol):
     """Makes something to run of regions."""
 
-    def compile(self, region: Region, target: Target, variant: Variant) -> Executable:
+    def compile(self, region: Region, target: CodeTarget, variant: Variant) -> Executable:
         """The executable of a region.
 
         Args:
@@ -123,7 +123,7 @@ class BackEnd(Protocol):
 class PythonCode:
     """Writes a region as one Python function."""
 
-    def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
+    def compile(self, region: Region, target: CodeTarget, variant: Variant = PLAIN) -> Executable:
         """The executable of a region."""
         modules, generator = target.modules, variant.generator(target.generator)
         stepper = Stepper(region, modules, generator)
@@ -147,7 +147,7 @@ class PythonCode:
 class OpByOp:
     """Interprets a region, one operation at a time."""
 
-    def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
+    def compile(self, region: Region, target: CodeTarget, variant: Variant = PLAIN) -> Executable:
         """The executable of a region."""
         _check_plain(variant, "op")
         unsafe = unsafe_positions(region.nodes)
@@ -167,7 +167,7 @@ class Tokens:
         self._drive = drive
         self._is_compiled = is_compiled
 
-    def compile(self, region: Region, target: Target, variant: Variant = PLAIN) -> Executable:
+    def compile(self, region: Region, target: CodeTarget, variant: Variant = PLAIN) -> Executable:
         """The executable of a region; with breakpoints the driver runs one operation at a time."""
         if self._is_compiled and isinstance(variant, Breakpoints):
             return Tokens(self._drive, is_compiled=False).compile(region, target)
@@ -227,4 +227,4 @@ def code_back_ends(drive: Drive) -> dict[str, BackEnd]:
     }
 
 
-__all__ = ["BackEnd", "Executable", "Target", "code_back_ends"]
+__all__ = ["BackEnd", "CodeTarget", "Executable", "code_back_ends"]

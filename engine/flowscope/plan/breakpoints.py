@@ -55,11 +55,11 @@ class BreakTests:
         return replace(self, before=before, after=after)
 
 
-#: See `Asked.of`.
+#: See `BreakpointTable.of`.
 Answers = tuple[list[Any], list[int | None], list[BreakTest | None]]
 
 
-class Asked:
+class BreakpointTable:
     """What code asks, by the numbers of the places where it does.
 
     Attributes:
@@ -98,7 +98,7 @@ NO_TESTS = BreakTests({}, {})
 
 
 @frozen
-class Stand:
+class BlockBreakpoint:
     """A breakpoint as it stands in a block: before or after a node."""
 
     node: Node
@@ -111,7 +111,7 @@ def stands(
     closed: Collection[int],
     before: Collection[str],
     after: Collection[str],
-) -> dict[int, list[Stand]]:
+) -> dict[int, list[BlockBreakpoint]]:
     """Returns where a step comes to breakpoints, by the position of the node that comes next.
 
     Args:
@@ -120,7 +120,7 @@ def stands(
         closed: Positions of nodes in whose blocks nobody is held.
         before, after: The names of the chosen nodes.
     """
-    found: dict[int, list[Stand]] = {}
+    found: dict[int, list[BlockBreakpoint]] = {}
     for i, node in enumerate(nodes):
         inner = [n for b in node.blocks for n in b.walk()] if i in closed else []
         names = [n.name for n in (node, *inner)]
@@ -129,13 +129,13 @@ def stands(
             while at in unsafe and at:
                 at -= 1
             if at not in unsafe:
-                found.setdefault(at, []).append(Stand(node, False))
+                found.setdefault(at, []).append(BlockBreakpoint(node, False))
         if any(n in after for n in names):
             at = i + 1
             while at < len(nodes) and (at in unsafe or _is_no_work(nodes[at])):
                 at += 1
             if at not in unsafe:
-                found.setdefault(at, []).append(Stand(node, True))
+                found.setdefault(at, []).append(BlockBreakpoint(node, True))
     return found
 
 
@@ -160,10 +160,10 @@ def _is_no_work(node: Node) -> bool:
 
 __all__ = [
     "NO_TESTS",
-    "Asked",
+    "BlockBreakpoint",
     "BreakTest",
     "BreakTests",
-    "Stand",
+    "BreakpointTable",
     "next_operation",
     "stands",
 ]

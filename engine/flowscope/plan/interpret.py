@@ -15,17 +15,17 @@ import numpy as np
 
 from flowscope.graph.constant import Const
 from flowscope.graph.current_step import current_step
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests, Stand, next_operation, stands
+from flowscope.plan.breakpoints import NO_TESTS, BlockBreakpoint, BreakTests, next_operation, stands
 from flowscope.plan.crossings import Credit, credits, is_crossing
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Invoker, Probe
 from flowscope.plan.kernels import own
 from flowscope.plan.locations import (
+    BlockLocation,
     DeoptState,
-    Location,
     LoopState,
     Moved,
     RegionRun,
-    Where,
+    StepLocation,
     loops_at,
     replace_in,
     values_in,
@@ -56,7 +56,7 @@ class Interpreter:
         modules: Modules,
         generator: Callable[..., Any],
         unsafe: frozenset[int],
-        loops: Loops | None = None,
+        loops: GeneratedLoops | None = None,
     ) -> None:
         self._region = region
         self._generator = generator
@@ -87,7 +87,7 @@ class Interpreter:
         step = self._step(gate, run, resources, None)
         step.values.update(state.values)
         step.stand_at(state)
-        outermost = Location(self._program, state.locations[0].index, "region")
+        outermost = BlockLocation(self._program, state.locations[0].index, "region")
         return self._outputs(step.rest((outermost, *state.locations[1:])))
 
     def _step(self, gate: Any, run: Any, resources: tuple[Any, ...], probe: Probe | None) -> _Step:
@@ -106,7 +106,7 @@ class Interpreter:
         )
 
 
-class Loops(Protocol):
+class GeneratedLoops(Protocol):
     """What runs the rest of a loop as generated code."""
 
     def __call__(
@@ -143,9 +143,9 @@ class _Block:
         self.invokers: list[Invoker | None] = [None] * len(program.nodes)
         self.own = [*program.feeds, *[v for n in program.nodes for v in n.outputs]]
         #: Where steps come to breakpoints, and those that this was found for.
-        self._stands: tuple[BreakTests, dict[int, list[Stand]]] = (NO_TESTS, {})
+        self._stands: tuple[BreakTests, dict[int, list[BlockBreakpoint]]] = (NO_TESTS, {})
 
-    def stands(self, program: Program, tests: BreakTests) -> dict[int, list[Stand]]:
+    def stands(self, program: Program, tests: BreakTests) -> dict[int, list[BlockBreakpoint]]:
         """Returns where steps come to breakpoints."""
         if self._stands[0] is not tests:
             chosen = tests.before, tests.after
@@ -198,7 +198,7 @@ class _Step:
         self.is_safe = True
         self.passes = 0
         self.has_asked = False
-        self.codes: Loops | None = None
+        self.codes: GeneratedLoops | None = None
         self.resources: tuple[Any, ...] = ()
         self.outermost: Program | None = None
         self.tests = NO_TESTS
@@ -209,7 +209,7 @@ class _Step:
         self.values.update(zip(program.feeds, feeds, strict=True))
         return self._from(program, 0)
 
-    def rest(self, locations: Sequence[Location]) -> list[Any]:
+    def rest(self, locations: Sequence[BlockLocation]) -> list[Any]:
         """Runs the rest of a block, in which the step stands; see `block`."""
         location, *inside = locations
         program, at = location.program, location.index
@@ -384,7 +384,7 @@ class _Step:
         inputs.clear()
         return self._iterate(loop, ())
 
-    def _iterate(self, loop: LoopState, inside: Sequence[Location]) -> tuple[Any, ...]:
+    def _iterate(self, loop: LoopState, inside: Sequence[BlockLocation]) -> tuple[Any, ...]:
         """Runs a loop, or the rest of one; `inside` tells where in an iteration it stands."""
         around = self.iterations
         self.loops.append(loop)
@@ -414,7 +414,7 @@ class _Step:
         self.loops.pop()
         return outputs
 
-    def _iteration(self, loop: LoopState, inside: Sequence[Location]) -> bool:
+    def _iteration(self, loop: LoopState, inside: Sequence[BlockLocation]) -> bool:
         """Runs an iteration, or the rest of one; returns whether there was one."""
         *tests, body = loop.node.blocks
         part = inside[0].part if inside else "back"
@@ -493,13 +493,13 @@ class _Here:
         """Lets a sample take the operations that come next."""
         self._step.sample(sample)
 
-    def where(self) -> Where:
+    def where(self) -> StepLocation:
         """Returns where it is."""
         step, node = self._step, self._node
         loops = loops_at(step.loops, node, step.values)
         if step.codes is None:
-            return Where("op", loops, node)
-        return where_in(step.run, Where("compiled", loops, node, is_stepped=True))
+            return StepLocation("op", loops, node)
+        return where_in(step.run, StepLocation("compiled", loops, node, is_stepped=True))
 
 
 def _dying(program: Program) -> list[list[Value]]:

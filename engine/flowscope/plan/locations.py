@@ -1,8 +1,8 @@
 """Where a step stands: the blocks and iterations around it, to be told and to go on from.
 
 A step that stands at a safepoint is in a block of its program, which may be the body of a loop in
-the body of another, and so on: one `Location` per block from the outermost. With the values that
-are alive this is all that is needed to run the rest of the step.
+the body of another, and so on: one `BlockLocation` per block from the outermost. With the values
+that are alive this is all that is needed to run the rest of the step.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LoopState:
 
 
 @frozen
-class Location:
+class BlockLocation:
     """A block that a step is in.
 
     Attributes:
@@ -84,7 +84,7 @@ class DeoptState:
         is_breakpoint: Whether it was left at a breakpoint: it need not be asked there again.
     """
 
-    locations: tuple[Location, ...]
+    locations: tuple[BlockLocation, ...]
     values: dict[Value, Any]
     is_breakpoint: bool = False
 
@@ -137,7 +137,7 @@ class RegionRun:
     __slots__ = ("_iterations", "look", "run")
 
     def __init__(
-        self, run: Any, iterations: Callable[[], tuple[int, ...]], look: Callable[[], Where]
+        self, run: Any, iterations: Callable[[], tuple[int, ...]], look: Callable[[], StepLocation]
     ) -> None:
         self.run = run
         self.look = look
@@ -196,7 +196,7 @@ class LoopAt:
 
 
 @frozen
-class Where:
+class StepLocation:
     """Where a step is, for those who look.
 
     Attributes:
@@ -252,7 +252,7 @@ class Moves:
         return [move for number, move in list(self._latest) if number > count]
 
 
-class Here(Protocol):
+class ReachedSafepoint(Protocol):
     """A safepoint that a step has come to."""
 
     @property
@@ -275,7 +275,7 @@ class Here(Protocol):
     def node(self) -> Node | None:
         """The node that comes next; None at the end of an iteration. `where` takes longer."""
 
-    def where(self) -> Where:
+    def where(self) -> StepLocation:
         """Returns where it is."""
 
     def sample(self, sample: Any) -> None:
@@ -345,7 +345,7 @@ def iterations_in(run: Any, counts: tuple[int, ...]) -> tuple[int, ...]:
     return (*run.iterations, *counts) if isinstance(run, RegionRun) else counts
 
 
-def where_in(run: Any, where: Where) -> Where:
+def where_in(run: Any, where: StepLocation) -> StepLocation:
     """Returns where a step is of which a part tells where that is.
 
     Args:

@@ -55,7 +55,7 @@ class Accesses:
             self._readers.setdefault(key, []).append(node)
 
 
-class Names:
+class UniqueNames:
     """Unique names for what lowering adds, and all the nodes there are."""
 
     def __init__(self, taken: Iterable[str]) -> None:
@@ -76,7 +76,7 @@ class Names:
         return found
 
 
-class Place:
+class LoweredPlace:
     """The step itself; base class of the other places.
 
     Attributes:
@@ -87,7 +87,9 @@ class Place:
         entries: The nodes of the place around that bring values in.
     """
 
-    def __init__(self, names: Names, parent: Place | None = None, owner: Node | None = None):
+    def __init__(
+        self, names: UniqueNames, parent: LoweredPlace | None = None, owner: Node | None = None
+    ):
         self.names = names
         self.parent = parent
         self.owner = owner
@@ -206,10 +208,10 @@ def _constant(value: Any, dtype: DType, what: str) -> tuple[Op, str, tuple[()], 
     return Const(Literal(value), dtype), what, (), [Spec(dtype, (), value)]
 
 
-class Branch(Place):
+class Branch(LoweredPlace):
     """A branch: runs where `pred` is `taken`."""
 
-    def __init__(self, parent: Place, owner: Node, pred: Value, taken: bool) -> None:
+    def __init__(self, parent: LoweredPlace, owner: Node, pred: Value, taken: bool) -> None:
         super().__init__(parent.names, parent, owner)
         self._pred = pred
         self._taken = taken
@@ -238,11 +240,11 @@ class Branch(Place):
         return self._pivot
 
 
-class Frame(Place):
+class LoweredFrame(LoweredPlace):
     """The part of a loop that every iteration runs: the variables as they come, the condition."""
 
     def __init__(
-        self, parent: Place, owner: Node, name: str, window: int, control: Sequence[Node]
+        self, parent: LoweredPlace, owner: Node, name: str, window: int, control: Sequence[Node]
     ) -> None:
         super().__init__(parent.names, parent, owner)
         self._name = name
@@ -274,10 +276,10 @@ class Frame(Place):
         return self._pivot
 
 
-class Body(Place):
+class LoweredBody(LoweredPlace):
     """The body of a loop: runs where the loop's condition holds."""
 
-    def __init__(self, parent: Frame, owner: Node, test: Value) -> None:
+    def __init__(self, parent: LoweredFrame, owner: Node, test: Value) -> None:
         super().__init__(parent.names, parent, owner)
         self._test = test
         self._pivot: Node | None = None
@@ -335,12 +337,12 @@ def _copied_block(block: Program, stand_in: Callable[[Value], Value]) -> Program
 
 __all__ = [
     "Accesses",
-    "Body",
     "Branch",
-    "Frame",
     "Key",
-    "Names",
-    "Place",
+    "LoweredBody",
+    "LoweredFrame",
+    "LoweredPlace",
+    "UniqueNames",
     "copied",
     "is_ambient",
 ]

@@ -127,7 +127,7 @@ class OperationRef:
         return f"<OperationRef {self.id} {self.name} {self.type}>"
 
 
-class Operations(dict[int, Operation]):
+class PlannedOperations(dict[int, Operation]):
     """The operations that a plan is made from, by id, and the references to them."""
 
     def __init__(self) -> None:
@@ -160,4 +160,4 @@ def _recorded(origin: Any) -> RecordedOrigin:
     return RecordedOrigin(tuple(places))
 
 
-__all__ = ["OperationRef", "Operations", "named"]
+__all__ = ["OperationRef", "PlannedOperations", "named"]

@@ -19,9 +19,9 @@ from flowscope.graph.lazy import frozen
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.back_ends import BackEnd
 from flowscope.plan.passes.order import effects
-from flowscope.plan.plan import Device, Plan, Planned, Request, compiled, planned, required
+from flowscope.plan.plan import Plan, Planned, PlanningDevice, Request, compiled, planned, required
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import Edits
+from flowscope.plan.rewriting import ProgramEdits
 from flowscope.plan.value_locations import ValueLocations
 
 Feeds = frozenset[int]
@@ -92,7 +92,7 @@ class Staged:
         self,
         before: Feeds | None,
         now: Feeds,
-        devices: Mapping[str, Device],
+        devices: Mapping[str, PlanningDevice],
         generator: Callable[..., Any],
         back_ends: Mapping[str, BackEnd],
     ) -> Stage:
@@ -143,7 +143,7 @@ def _by_itself(
     """
     feeds = [Value(None, i, v.spec, v.name, v.identity) for i, v in enumerate(takes)]
     own, devices = set(nodes), {n.device for n in nodes}
-    edits = Edits()
+    edits = ProgramEdits()
     for value, feed in zip(takes, feeds, strict=True):
         at = locations.of(value)
         if value.node is None or at is None or at.in_host or len(devices) < 2:

@@ -17,7 +17,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.execution import is_executed
-from flowscope.plan.origins import Operations
+from flowscope.plan.origins import PlannedOperations
 from flowscope.plan.partitions import Mode
 from flowscope.plan.passes.dce import eliminate_dead_code
 from flowscope.plan.passes.host_overlap import overlap
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flowscope.plan.placement.by_cost import ByCost
 
 
-class Wanted(Protocol):
+class PlanRequest(Protocol):
     """What passes read of a request; see `flowscope.plan.plan.Request`."""
 
     @property
@@ -87,22 +87,22 @@ class Pass:
     """
 
     name: str
-    run: Callable[[Program, Wanted], Program]
+    run: Callable[[Program, PlanRequest], Program]
     does: str
     because: str
     modes: tuple[Mode, ...] = ("compiled", "op", "tokens")
-    is_wanted: Callable[[Wanted], bool] = lambda request: True
+    is_wanted: Callable[[PlanRequest], bool] = lambda request: True
 
-    def runs_for(self, request: Wanted) -> bool:
+    def runs_for(self, request: PlanRequest) -> bool:
         """Whether a request's program goes through it."""
         return request.mode in self.modes and self.is_wanted(request)
 
 
-def _simplified(program: Program, request: Wanted) -> Program:
+def _simplified(program: Program, request: PlanRequest) -> Program:
     return simplify(program, request.merges, request.folds)
 
 
-def _groups_made_whole(program: Program, request: Wanted) -> Program:
+def _groups_made_whole(program: Program, request: PlanRequest) -> Program:
     has_waits = is_executed(program)
     by_tokens = request.mode == "tokens" or (request.mode == "op" and has_waits)
     return make_groups_whole(program, by_tokens, request.is_apart, has_waits)
@@ -230,7 +230,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def sources(request: Wanted, operations: Operations) -> Iterator[tuple[str, Program]]:
+def sources(request: PlanRequest, operations: PlannedOperations) -> Iterator[tuple[str, Program]]:
     """Yields the programs that are made of the graph: after `prune` and `inline`.
 
     Args:
@@ -243,7 +243,7 @@ def sources(request: Wanted, operations: Operations) -> Iterator[tuple[str, Prog
     yield "inline", inlined(program, request, operations)
 
 
-def inlined(program: Program, request: Wanted, operations: Operations) -> Program:
+def inlined(program: Program, request: PlanRequest, operations: PlannedOperations) -> Program:
     """The program without calls; functions that run apart are planned.
 
     Args:
@@ -257,7 +257,7 @@ def inlined(program: Program, request: Wanted, operations: Operations) -> Progra
         from flowscope.plan.element_functions import call_of, with_program
 
         cpus = [d for d in request.devices if d.device_type == "CPU"]
-        apart: Wanted = dataclasses.replace(
+        apart: PlanRequest = dataclasses.replace(
             request,  # type: ignore[type-var]
             devices=cpus[:1],
             soft_placement=True,
@@ -275,7 +275,7 @@ def inlined(program: Program, request: Wanted, operations: Operations) -> Progra
 
 
 def stages(
-    program: Program, request: Wanted, placed: Program | None = None
+    program: Program, request: PlanRequest, placed: Program | None = None
 ) -> Iterator[tuple[str, Program]]:
     """Yields the program after each pass, by the pass's name.
 
@@ -292,7 +292,7 @@ def stages(
             yield one.name, program
 
 
-def after_placement(placed: Program, request: Wanted) -> Program:
+def after_placement(placed: Program, request: PlanRequest) -> Program:
     """The program after the passes behind `place`."""
     first = next(i for i, one in enumerate(PASSES) if one.name == "place") + 1
     for one in PASSES[first:]:
@@ -302,4 +302,4 @@ def after_placement(placed: Program, request: Wanted) -> Program:
     return placed
 
 
-__all__ = ["PASSES", "Pass", "Wanted", "after_placement", "inlined", "sources", "stages"]
+__all__ = ["PASSES", "Pass", "PlanRequest", "after_placement", "inlined", "sources", "stages"]

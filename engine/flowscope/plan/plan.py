@@ -12,7 +12,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.back_ends import BackEnd, Executable, Target
+from flowscope.plan.back_ends import BackEnd, CodeTarget, Executable
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.sections import MakeTasks
@@ -22,16 +22,16 @@ from flowscope.plan.costs import Costs
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Invocation
 from flowscope.plan.modules import Modules
-from flowscope.plan.origins import Operations
+from flowscope.plan.origins import PlannedOperations
 from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
 from flowscope.plan.program import Node, Program
 
 if TYPE_CHECKING:
-    from flowscope.plan.apart import Part
+    from flowscope.plan.apart import CompiledPartition
     from flowscope.plan.placement.by_cost import ByCost
-    from flowscope.plan.saved_for_backward import Kept
+    from flowscope.plan.saved_for_backward import SavedForBackward
     from flowscope.plan.tensor_map import TensorAt, TensorMap
 
 #: What `Plan.text` shows: the program after each pass, and what is made of the last.
@@ -46,7 +46,7 @@ STAGES = (
 )
 
 
-class Device(Protocol):
+class PlanningDevice(Protocol):
     """What planning needs to know of a device."""
 
     @property
@@ -165,7 +165,7 @@ class Plan:
         return handles_of(self.program)
 
     @functools.cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[CompiledPartition, ...]:
         """Its partitions, each to run on a thread of its own; made when first asked for."""
         from flowscope.plan.apart import compile_apart  # most plans run as one function
 
@@ -226,7 +226,7 @@ class Plan:
         """
         return self.tensors.locate(tensor)
 
-    def kept(self, iterations: int | None = None, dimension: int | None = None) -> Kept:
+    def kept(self, iterations: int | None = None, dimension: int | None = None) -> SavedForBackward:
         """The bytes that its loops keep for their gradients, known before any run.
 
             print(session.plan(train, [x]).kept(dimension=32))
@@ -286,7 +286,7 @@ class Plan:
 
 def make_plan(
     request: Request,
-    devices: Mapping[str, Device],
+    devices: Mapping[str, PlanningDevice],
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
     costs: Callable[[Program], Costs] | None = None,
@@ -323,7 +323,7 @@ def _planned_from(plan: Plan, moved: Mapping[int, str], request: Request) -> Pla
 def in_mode(
     plan: Plan,
     mode: Mode,
-    devices: Mapping[str, Device],
+    devices: Mapping[str, PlanningDevice],
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
 ) -> Plan:
@@ -365,7 +365,7 @@ def planned(request: Request) -> Planned:
             f"expected mode to be one of {get_args(Mode)}, got {request.mode!r}"
         )
     used = {t.op.id: t.op for t in (*request.fetches, *request.feeds)}
-    found = Operations()
+    found = PlannedOperations()
     given = tuple(sources(request, found))
     for _, program in given:  # later ones have no other operations
         used.update((o.id, found[o.id]) for n in program.walk() for o in n.origins)
@@ -377,7 +377,7 @@ def planned(request: Request) -> Planned:
 def compiled(
     request: Request,
     made: Planned,
-    devices: Mapping[str, Device],
+    devices: Mapping[str, PlanningDevice],
     generator: Callable[..., Any],
     back_ends: Mapping[str, BackEnd],
     costs: Callable[[Program], Costs] | None = None,
@@ -401,11 +401,11 @@ def compiled(
     modules = Modules(host.xp, devices, program.walk())
 
     def compile_part(name: str, part: Region, variant: Variant = PLAIN) -> Executable:
-        target = Target(modules, generator, host.parallel_for, made.operations, known)
+        target = CodeTarget(modules, generator, host.parallel_for, made.operations, known)
         return back_ends[name].compile(part, target, variant)
 
     def compile_variant(variant: Variant) -> Executable:
-        target = Target(
+        target = CodeTarget(
             modules, generator, host.parallel_for, made.operations, known, host.make_tasks,
             before if variant == PLAIN else None,
         )  # fmt: skip

@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
 from flowscope.plan.passes.place import place
-from flowscope.plan.pipeline import Wanted, after_placement
+from flowscope.plan.pipeline import PlanRequest, after_placement
 from flowscope.plan.program import Node, Program
-from flowscope.plan.rewriting import Edits
+from flowscope.plan.rewriting import ProgramEdits
 
 
 @frozen
@@ -57,7 +57,7 @@ class Replanned:
     sources: tuple[tuple[str, Program], ...]
 
 
-def replanned(before: Before, request: Wanted) -> Replanned | None:
+def replanned(before: Before, request: PlanRequest) -> Replanned | None:
     """The plan of a request from an earlier one; None if all passes have to run."""
     if request.by_cost is not None or request.wishes or before.placed.notes:
         return None
@@ -94,7 +94,7 @@ def _is_equal(node: Node, other: Node) -> bool:
 
 def _asking(program: Program, moved: Mapping[int, str]) -> Program:
     """Returns a program in which the nodes of moved operations ask for their devices."""
-    edits = Edits()
+    edits = ProgramEdits()
     for node in program.walk():
         if node.origins and node.origins[0].id in moved:
             edits.change_all([node], {"requested": moved[node.origins[0].id]})

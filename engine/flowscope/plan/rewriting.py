@@ -1,6 +1,6 @@
 """Edits of programs: how a pass makes a program from the one that it was given.
 
-A pass looks at its program, notes in an `Edits` what is to be another way, in terms of that
+A pass looks at its program, notes in an `ProgramEdits` what is to be another way, in terms of that
 program's nodes and values, and applies them. What nothing is changed of is shared by both programs;
 a node that takes what has changed is made anew, in blocks too. The program before stays as it is.
 """
@@ -24,7 +24,7 @@ def explicit_inputs(node: Node) -> tuple[Value, ...]:
     return node.inputs[: len(node.inputs) - len(outer_values(node.blocks))]
 
 
-class Edits:
+class ProgramEdits:
     """What is to change in a program and in its blocks, all told in terms of the program before.
 
     Attributes:
@@ -98,7 +98,7 @@ class Edits:
     def _recorded(self, program: Program) -> Program:
         """Returns a program that knows what it uses in the place of values that are gone.
 
-        All passes replace values by an `Edits`: so this is the one place that records it.
+        All passes replace values by an `ProgramEdits`: so this is the one place that records it.
         """
         pairs = [(v.identity, self.value(v).identity) for v in self.same]
         same = [(was, now) for was, now in pairs if was is not now]
@@ -235,14 +235,14 @@ def with_nodes(program: Program, nodes: Sequence[Node]) -> Program:
 
 def replaced(program: Program, same: Mapping[Value, Value]) -> Program:
     """Returns a program that uses other values in the place of some."""
-    edits = Edits()
+    edits = ProgramEdits()
     edits.same.update(same)
     return edits.applied(program)
 
 
 def changed(program: Program, fields: Mapping[Node, Mapping[str, Any]]) -> Program:
     """Returns a program in which fields of some nodes, also of blocks, are others."""
-    edits = Edits()
+    edits = ProgramEdits()
     for node, some in fields.items():
         edits.change(node, **some)
     return edits.applied(program)
@@ -329,7 +329,7 @@ def origins_of(nodes: Iterable[Node | None]) -> tuple[OperationRef, ...]:
 
 
 __all__ = [
-    "Edits",
+    "ProgramEdits",
     "changed",
     "explicit_inputs",
     "in_order",

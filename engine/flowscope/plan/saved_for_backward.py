@@ -67,7 +67,7 @@ class KeptByLoop:
         return _product(self.bytes_per_iteration, self.iterations)
 
 
-class Kept(tuple[KeptByLoop, ...]):
+class SavedForBackward(tuple[KeptByLoop, ...]):
     """What the loops of a plan keep, outer ones before inner ones; its text is a table.
 
     Attributes:
@@ -90,7 +90,9 @@ class Kept(tuple[KeptByLoop, ...]):
         return "\n".join([*lines, f"together at most {_text(self.nbytes)}"])
 
 
-def kept(program: Program, iterations: int | None = None, dimension: int | None = None) -> Kept:
+def kept(
+    program: Program, iterations: int | None = None, dimension: int | None = None
+) -> SavedForBackward:
     """The bytes that the loops of a program keep for their gradients.
 
     Args:
@@ -107,10 +109,10 @@ class _Estimate:
         self._dimension = dimension
         self._uses: Counter[Value] = Counter()
 
-    def of(self, program: Program) -> Kept:
+    def of(self, program: Program) -> SavedForBackward:
         self._uses = uses(program)
         found = [self._loop(n) for n in _loops(program)]
-        result = Kept([f for f in found if f.tensors])
+        result = SavedForBackward([f for f in found if f.tensors])
         result.nbytes = _sum([self._more(n) for n in _outer_loops(program)])
         return result
 
@@ -300,4 +302,12 @@ def _text(nbytes: int | None) -> str:
     return "? bytes" if nbytes is None else f"{nbytes:,} bytes"
 
 
-__all__ = ["Kept", "KeptByLoop", "KeptTensor", "count_up", "kept", "most_trips", "trips"]
+__all__ = [
+    "KeptByLoop",
+    "KeptTensor",
+    "SavedForBackward",
+    "count_up",
+    "kept",
+    "most_trips",
+    "trips",
+]

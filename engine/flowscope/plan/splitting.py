@@ -11,7 +11,7 @@ from __future__ import annotations
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.costs import Costs
 from flowscope.plan.device_profile import DeviceProfile
-from flowscope.plan.placement.machine import Machine
+from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.schedule import HAND_OVER_S
 from flowscope.plan.placement.simulation import Prediction
 from flowscope.plan.program import Node, Program
@@ -25,7 +25,7 @@ _LARGE_S = 50e-6
 _MESSAGE_S = 25e-6
 
 
-def pays(program: Program, machine: Machine, costs: Costs) -> bool:
+def pays(program: Program, machine: PlacementMachine, costs: Costs) -> bool:
     """Whether a thread for each device saves more than it costs.
 
     Args:
@@ -38,7 +38,7 @@ def pays(program: Program, machine: Machine, costs: Costs) -> bool:
     return gain_s(program, machine, costs) >= WORTH_S
 
 
-def gain_s(program: Program, machine: Machine, costs: Costs) -> float:
+def gain_s(program: Program, machine: PlacementMachine, costs: Costs) -> float:
     """Returns the seconds that a step is predicted to take less on a thread per device."""
     large = _LargeCosts(costs)
     one_thread = Prediction(program, machine, large, True).run()

@@ -73,7 +73,7 @@ class Stepper:
         values: dict[Value, Any],
         resources: tuple[Any, ...],
     ) -> tuple[Any, ...] | DeoptState:
-        """Runs the rest of a loop as code; see `flowscope.plan.interpret.Loops`."""
+        """Runs the rest of a loop as code; see `flowscope.plan.interpret.GeneratedLoops`."""
         tests = gate.breakpoints()
         own = {loop.node.name}  # before and after the loop itself the interpreter asks
         asked = [frozenset(names) - own for names in tests.names]

@@ -20,16 +20,16 @@ from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
 
-class Location(NamedTuple):
+class ValueLocation(NamedTuple):
     """A device, and whether a value is in the host's memory there though the device has another."""
 
     device: str
     in_host: bool
 
 
-def located(device: str, in_host: bool = False) -> Location:
+def located(device: str, in_host: bool = False) -> ValueLocation:
     """Returns a device's own memory or the host's: for a CPU both are one."""
-    return Location(device, in_host and not is_host(device))
+    return ValueLocation(device, in_host and not is_host(device))
 
 
 class ValueLocations:
@@ -43,7 +43,7 @@ class ValueLocations:
     """
 
     def __init__(self, program: Program) -> None:
-        self._known: dict[Value, Location] = {}
+        self._known: dict[Value, ValueLocation] = {}
         #: The loop that a parameter or an element belongs to, and its number there.
         self._loops: dict[Value, tuple[LoopNode, int]] = {}
         #: The numbers of branches and loops: in their order, those around before those inside.
@@ -61,7 +61,7 @@ class ValueLocations:
                     self._loops.update((v, (node, i)) for i, v in enumerate(block.feeds))
                 self._enter(block)
 
-    def of(self, value: Value) -> Location | None:
+    def of(self, value: Value) -> ValueLocation | None:
         """Returns where a value lies; None where it is there everywhere."""
         node = value.node
         if self._follows(value):
@@ -73,7 +73,7 @@ class ValueLocations:
         in_host = node.op.outputs_on_host(len(node.outputs))
         return located(node.device, value.index in in_host)
 
-    def variable(self, loop: LoopNode, index: int) -> Location:
+    def variable(self, loop: LoopNode, index: int) -> ValueLocation:
         """Returns where a variable of a loop lies."""
         return self._settled(loop.body.feeds[index])
 
@@ -94,13 +94,13 @@ class ValueLocations:
             return node.body.feeds[value.index]
         return value
 
-    def _settled(self, member: Value) -> Location:
+    def _settled(self, member: Value) -> ValueLocation:
         """Returns where a member of a unit lies, once all are known that it follows."""
         if member in self._known:
             return self._known[member]
         path = [self._units.get(member, (member,))]
         steps = dict.fromkeys(path[0], 0)
-        while not isinstance(ahead := self._ahead(path[-1]), Location):
+        while not isinstance(ahead := self._ahead(path[-1]), ValueLocation):
             at = steps.get(ahead)
             if at is None:
                 path.append(self._units.get(ahead, (ahead,)))
@@ -122,7 +122,7 @@ class ValueLocations:
         loop, index = self._loops[member]
         return self._numbers[loop], False, index
 
-    def _ahead(self, unit: tuple[Value, ...]) -> Location | Value:
+    def _ahead(self, unit: tuple[Value, ...]) -> ValueLocation | Value:
         """Returns where a unit lies, or the member of another one that it follows."""
         for value in (v for one in unit for v in self._sources(one)):
             if not self._follows(value):
@@ -148,4 +148,4 @@ class ValueLocations:
         return (loop.taken[index - loop.variables],)
 
 
-__all__ = ["Location", "ValueLocations", "located"]
+__all__ = ["ValueLocation", "ValueLocations", "located"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.runtime import checks
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import PreparedCall
 
 if TYPE_CHECKING:
     from flowscope.runtime.session import Session
@@ -21,7 +21,7 @@ def made_callable(
     mode = session.config.mode
     call = session._call(fetches, feed_list, mode)
 
-    def current(values: tuple[Any, ...], deadline: tuple[int, int] | None) -> Call:
+    def current(values: tuple[Any, ...], deadline: tuple[int, int] | None) -> PreparedCall:
         nonlocal call
         if len(values) != len(feed_list):
             raise InvalidArgumentError(f"expected {len(feed_list)} values, got {len(values)}")

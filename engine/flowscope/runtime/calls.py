@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from flowscope.runtime.step_trace import StepTrace
 
 
-def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+def identity(function: Callable[..., Any]) -> Callable[..., Any]:
     """What stands around a plan's function where nothing does."""
     return function
 
@@ -37,7 +37,7 @@ def as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
 _BEFORE_FIRST = -3
 
 
-def noting(function: Function, tests: BreakTests) -> Function:
+def with_breakpoints(function: Function, tests: BreakTests) -> Function:
     """Returns the same function; the step knows its feeds while it runs, flags are told.
 
     Args:
@@ -66,7 +66,7 @@ def noting(function: Function, tests: BreakTests) -> Function:
     return noted
 
 
-class Call:
+class PreparedCall:
     """A plan with all that running it in one session needs.
 
     Attributes:
@@ -125,7 +125,7 @@ class Call:
         resources: tuple[Any, ...],
         required: tuple[Any, ...],
         queues: QueueUse | None = None,
-        on_device: Callable[[Callable[..., Any]], Callable[..., Any]] = as_it_is,
+        on_device: Callable[[Callable[..., Any]], Callable[..., Any]] = identity,
     ) -> None:
         self.plan = plan
         self.edits = edits
@@ -159,7 +159,7 @@ class Call:
             self.stamped = trace.compile(self.stamped)
         return trace
 
-    def traced(self, trace: StepTrace) -> Call:
+    def traced(self, trace: StepTrace) -> PreparedCall:
         """Returns the same for one run, which is traced."""
         made = self._copied()
         made.trace = trace
@@ -175,7 +175,7 @@ class Call:
         """What runs its partitions apart; None where one function runs the plan."""
         return (self.elsewhere or self.split) if self.tests is NO_TESTS else None
 
-    def probed(self, probe: Probe, tests: BreakTests) -> Call:
+    def probed(self, probe: Probe, tests: BreakTests) -> PreparedCall:
         """Returns the same one operation at a time: a probe is told of each, and tests are asked.
 
         Args:
@@ -189,11 +189,13 @@ class Call:
 
     def _wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns a function of the plan that asks at its breakpoints, as this session runs it."""
-        return self.wrap(noting(function, self.tests) if any(self.tests.names) else function)
+        return self.wrap(
+            with_breakpoints(function, self.tests) if any(self.tests.names) else function
+        )
 
-    def _copied(self) -> Call:
-        made = object.__new__(Call)  # `copy` takes ten times as long
-        for name in Call.__slots__[1:]:
+    def _copied(self) -> PreparedCall:
+        made = object.__new__(PreparedCall)  # `copy` takes ten times as long
+        for name in PreparedCall.__slots__[1:]:
             setattr(made, name, getattr(self, name))
         return made
 

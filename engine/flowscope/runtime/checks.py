@@ -15,7 +15,7 @@ from flowscope.runtime.fetches import structure_key
 
 if TYPE_CHECKING:
     from flowscope.runtime.engine import Engine
-    from flowscope.runtime.remote import Target
+    from flowscope.runtime.remote import SessionTarget
 
 
 def check_arguments(graph: Any, config: Any, target: Any = None) -> None:
@@ -77,7 +77,9 @@ def bad_key(fetches: Any) -> OpError:
     )
 
 
-def cluster_of(target: str | bytes | Target, owner: Engine, config: ConfigProto) -> Target:
+def cluster_of(
+    target: str | bytes | SessionTarget, owner: Engine, config: ConfigProto
+) -> SessionTarget:
     """Returns the cluster that a session's target names; see `target_of`."""
     from flowscope.runtime.remote import START_S, target_of  # most sessions are in this process
 

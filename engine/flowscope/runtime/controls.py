@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
-from flowscope.runtime.frames import Frames, running
+from flowscope.runtime.frames import RunningFrames, running
 from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
 from flowscope.runtime.runner import Runner
 
@@ -56,7 +56,7 @@ class Controls(Runner):
             raise InvalidArgumentError(f"expected seconds of 0 or more, got {seconds}")
         self.gate.set_pace(float(seconds))
 
-    def frames(self) -> Frames:
+    def frames(self) -> RunningFrames:
         """Returns the loops that run now, with their iterations; its text is a table.
 
         Steps tell at their next safepoints; what takes longer than a second to come to one is

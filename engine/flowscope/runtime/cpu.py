@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.host_values import on_host
-from flowscope.runtime.devices import Device, MakeTasks, Memory, ParallelFor
+from flowscope.runtime.devices import Device, DeviceMemory, MakeTasks, ParallelFor
 
 
 class Cpu(Device):
@@ -46,7 +46,7 @@ class Cpu(Device):
     def synchronize(self) -> None:
         pass
 
-    def memory(self) -> Memory | None:
+    def memory(self) -> DeviceMemory | None:
         """Returns what this process uses, and what the machine has; None where that is unknown."""
         try:
             page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
@@ -54,7 +54,7 @@ class Cpu(Device):
                 used = int(file.read().split()[1]) * page
         except (OSError, ValueError, AttributeError):
             return None
-        return Memory(used, page * pages)
+        return DeviceMemory(used, page * pages)
 
     def active(self) -> AbstractContextManager[Any]:
         return nullcontext()

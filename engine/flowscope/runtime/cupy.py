@@ -9,7 +9,7 @@ from typing import Any
 from flowscope.errors import UnavailableError
 from flowscope.graph.host_values import on_host
 from flowscope.ops.kernels.scipy_modules import finders
-from flowscope.runtime.devices import Device, Memory
+from flowscope.runtime.devices import Device, DeviceMemory
 
 _INSTALL = "`pip install cupy-cuda12x` (or cupy-cuda13x) installs it"
 
@@ -41,9 +41,9 @@ class CupyGpu(Device):
     def synchronize(self) -> None:
         self._device.synchronize()
 
-    def memory(self) -> Memory | None:
+    def memory(self) -> DeviceMemory | None:
         free, total = self._device.mem_info
-        return Memory(total - free, total)
+        return DeviceMemory(total - free, total)
 
     def active(self) -> AbstractContextManager[Any]:
         return self._device  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ import numpy as np
 
 from flowscope.errors import CancelledError, OpError
 from flowscope.graph.current_step import current_step
-from flowscope.plan.back_ends import Executable, Target, code_back_ends
+from flowscope.plan.back_ends import CodeTarget, Executable, code_back_ends
 from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.codegen.variants import PLAIN
 from flowscope.plan.invocation import InvocationError
@@ -95,7 +95,7 @@ def _executable(function: FunctionProgram) -> Executable:
         back_end = code_back_ends(Driver)[function.back_end]
         modules = Modules(np, {}, function.program.walk())
         function.made = back_end.compile(
-            whole_region(function.program), Target(modules, generator), PLAIN
+            whole_region(function.program), CodeTarget(modules, generator), PLAIN
         )
     found: Executable = function.made
     return found

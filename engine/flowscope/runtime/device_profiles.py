@@ -15,7 +15,7 @@ import numpy as np
 
 from flowscope.plan.costs import PRODUCT_FLOPS_PER_S
 from flowscope.plan.device_profile import DeviceProfile, Link
-from flowscope.plan.placement.machine import Machine, at_once
+from flowscope.plan.placement.machine import PlacementMachine, at_once
 from flowscope.runtime.devices import Device
 
 _SMALL, _LARGE, _SIDE = 64, 1 << 20, 512
@@ -23,7 +23,7 @@ _SMALL, _LARGE, _SIDE = 64, 1 << 20, 512
 
 def machine_of(
     devices: Sequence[Device], cores: int = 1, link_of: Callable[[str, str], Link] = at_once
-) -> Machine:
+) -> PlacementMachine:
     """Returns the machine of some devices.
 
     Args:
@@ -32,7 +32,7 @@ def machine_of(
         link_of: Returns the link between the hosts of two devices, by the devices' names.
     """
     profiles = [profile_of(d) for d in devices]
-    return Machine([d.name for d in devices], profiles, cores, link_of)
+    return PlacementMachine([d.name for d in devices], profiles, cores, link_of)
 
 
 def profile_of(device: Device) -> DeviceProfile:

@@ -58,7 +58,7 @@ Function = Callable[..., tuple[Any, ...]]
 
 def handing_out(device: Device, function: Function) -> Function:
     """Returns a plan's function with an accelerator current, whose results come to the host."""
-    inside = within(device, function)
+    inside = on_device(device, function)
 
     def run(gate: Any, run: Any, feeds: tuple[Any, ...], resources: Any) -> tuple[Any, ...]:
         return tuple([on_host(v) for v in inside(gate, run, feeds, resources)])
@@ -66,7 +66,7 @@ def handing_out(device: Device, function: Function) -> Function:
     return run
 
 
-def within(device: Device, function: Function) -> Function:
+def on_device(device: Device, function: Function) -> Function:
     """Returns a plan's function with an accelerator current, whose results stay where they are."""
 
     def run(gate: Any, run: Any, feeds: tuple[Any, ...], resources: Any) -> tuple[Any, ...]:

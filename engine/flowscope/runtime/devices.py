@@ -27,7 +27,7 @@ LOCAL_TASK = "/job:localhost/replica:0/task:0"
 
 
 @frozen
-class Memory:
+class DeviceMemory:
     """How full a device's memory is, in bytes.
 
     Attributes:
@@ -108,7 +108,7 @@ class Device(ABC):
         """Waits until all work that was given to the device is done."""
 
     @abstractmethod
-    def memory(self) -> Memory | None:
+    def memory(self) -> DeviceMemory | None:
         """Returns how full its memory is, None where that is not known."""
 
     @abstractmethod

@@ -21,9 +21,9 @@ from typing import Any
 from flowscope.errors import CancelledError, DeadlineExceededError, InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine, ReadyUnit
-from flowscope.executor.observe import Position, Wait
+from flowscope.executor.observe import StepPosition, Wait
 from flowscope.executor.osr import resume
-from flowscope.executor.static import ExecutorGraph, Kind, Unit
+from flowscope.executor.static import ExecutorGraph, Unit, UnitKind
 from flowscope.graph.current_step import current_step
 from flowscope.graph.op import Op
 from flowscope.ops.core.send_recv import Recv, Send
@@ -34,7 +34,7 @@ from flowscope.plan.crossings import is_crossing
 from flowscope.plan.execution import Execution
 from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
 from flowscope.plan.kernels import own
-from flowscope.plan.locations import DeoptState, RegionRun, Where
+from flowscope.plan.locations import DeoptState, RegionRun, StepLocation
 from flowscope.plan.modules import Modules
 from flowscope.plan.program import Node
 from flowscope.plan.structured import loop_name
@@ -58,7 +58,7 @@ class Driver:
     Attributes:
         graph: The executor's side of the plan.
         states: What handles stand for in this session, once a step has run.
-        plain, special: What runs each unit, see `flowscope.executor.machine.Host`.
+        plain, special: What runs each unit, see `flowscope.executor.machine.MachineHost`.
     """
 
     def __init__(self, execution: Execution, modules: Modules) -> None:
@@ -149,14 +149,14 @@ class Driver:
     @property
     def blocking(self) -> list[Node]:
         """The nodes that may wait for others."""
-        return [u.node for u in self.graph.units if u.kind is Kind.BLOCKING]
+        return [u.node for u in self.graph.units if u.kind is UnitKind.BLOCKING]
 
     def _handler(self, unit: Unit) -> Handler:
-        if unit.kind < Kind.KERNEL:
+        if unit.kind < UnitKind.KERNEL:
             return _none
         if is_crossing(unit.node.op):
             return crossing(unit.node)
-        if unit.kind is Kind.BLOCKING:
+        if unit.kind is UnitKind.BLOCKING:
             return _blocking(unit.node.op)
         if unit.body.code is not None:
             return _region
@@ -209,7 +209,7 @@ class _Step:
         self.region_run = RegionRun(run, self._iterations, self._look)
         #: How many update groups have begun and not ended.
         self.updating = 0
-        self.position = Position(self.machine, self._waits, self._sample)
+        self.position = StepPosition(self.machine, self._waits, self._sample)
         #: Blocking operations on their way, and what gives them up: (unit, iteration, since).
         self._pending: dict[int, tuple[Unit, Iteration, float]] = {}
         self._give_up: dict[int, Callable[[], None]] = {}
@@ -306,7 +306,7 @@ class _Step:
             self.plain = [None] * len(self.plain)
         for unit in driver.graph.units:
             before, after = tests.before.get(unit.name), tests.after.get(unit.name)
-            is_users = unit.kind >= Kind.KERNEL or unit.kind is Kind.BLOCKING
+            is_users = unit.kind >= UnitKind.KERNEL or unit.kind is UnitKind.BLOCKING
             if is_users and (before or after):
                 self.plain[unit.index] = None
                 self.special[unit.index] = _tested(driver.special[unit.index], before, after)
@@ -352,7 +352,7 @@ class _Step:
         assert self.region is not None
         return self.region[1].path
 
-    def _look(self) -> Where:
+    def _look(self) -> StepLocation:
         """Returns where the region is that runs."""
         assert self.region is not None
         self.position.inside(*self.region)

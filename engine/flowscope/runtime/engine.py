@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 from flowscope.cells.notebook import steps_of
 from flowscope.graph.graph import Graph
 from flowscope.runtime.containers import Containers
-from flowscope.runtime.graph_growth import Growth
+from flowscope.runtime.graph_growth import GrowthWarner
 from flowscope.runtime.host_calls import HostThreads
 from flowscope.runtime.thread_pool import ThreadPool
 from flowscope.runtime.tracers import Traced, attach, detach
 
 if TYPE_CHECKING:
-    from flowscope.runtime.remote import Target
+    from flowscope.runtime.remote import SessionTarget
     from flowscope.runtime.session import Session
     from flowscope.runtime.step_trace import Tracer
     from flowscope.runtime.summary_log import SummaryLog
@@ -82,7 +82,7 @@ class Engine:
     def __init__(self) -> None:
         self.sessions = Sessions()
         self.containers = Containers()
-        self.clusters: dict[str, Target] = {}
+        self.clusters: dict[str, SessionTarget] = {}
         self.servers: dict[str, str] = {}
         self.pool = ThreadPool()
         self.host_threads = HostThreads()
@@ -96,7 +96,7 @@ class Engine:
         )
         self._numbers = itertools.count()
         #: Of each graph for all its sessions: they may be made in the loop, too.
-        self._growths: weakref.WeakKeyDictionary[Graph, Growth] = weakref.WeakKeyDictionary()
+        self._growths: weakref.WeakKeyDictionary[Graph, GrowthWarner] = weakref.WeakKeyDictionary()
         #: Steps of sessions that were closed.
         self._closed: weakref.WeakKeyDictionary[Graph, int] = weakref.WeakKeyDictionary()
 
@@ -152,9 +152,9 @@ class Engine:
                 self._closed[graph] = self._closed.get(graph, 0) + session.attempts
                 self.sessions.discard(session)
 
-    def growth_of(self, graph: Graph) -> Growth:
+    def growth_of(self, graph: Graph) -> GrowthWarner:
         """Returns what counts the growth of a graph between runs."""
-        return self._growths.setdefault(graph, Growth())
+        return self._growths.setdefault(graph, GrowthWarner())
 
     def steps_on(self, graph: Graph) -> int:
         """Returns how many steps have run on a graph, in sessions that were closed too."""

@@ -23,9 +23,9 @@ from flowscope.graph.host_values import on_host
 from flowscope.graph.lazy import frozen
 from flowscope.plan.device_profile import DeviceProfile, Link, transfer_s
 from flowscope.runtime import cupy_table
-from flowscope.runtime.devices import Device, Memory
+from flowscope.runtime.devices import Device, DeviceMemory
 from flowscope.runtime.fake_arrays import Buffer, FakeArray
-from flowscope.runtime.fake_module import FakeModule, Function, dtypes_of
+from flowscope.runtime.fake_module import FakeFunction, FakeModule, dtypes_of
 from flowscope.runtime.fake_work import work_s
 from flowscope.runtime.virtual_clock import Stream, VirtualClock
 
@@ -129,9 +129,9 @@ class FakeDevice(Device):
     def synchronize(self) -> None:
         self.clock.wait(max(self._compute.ready_s, self._in.ready_s, self._out.ready_s))
 
-    def memory(self) -> Memory | None:
+    def memory(self) -> DeviceMemory | None:
         total = self._profile.memory_bytes
-        return Memory(self._used, total, self._peak) if total else None
+        return DeviceMemory(self._used, total, self._peak) if total else None
 
     def active(self) -> AbstractContextManager[Any]:
         return self.clock.making_current(self.name)
@@ -200,9 +200,9 @@ class FakeDevice(Device):
         arrays = _arrays_in(given)
         return self.outwards(function(), arrays, name, target)
 
-    def method(self, function: Callable[..., Any], full: str, owner: FakeArray) -> Function:
+    def method(self, function: Callable[..., Any], full: str, owner: FakeArray) -> FakeFunction:
         """Returns a method of an array."""
-        return Function(function, full, self, owner)
+        return FakeFunction(function, full, self, owner)
 
     def check_operator(self, name: str, values: Any) -> None:
         """Raises TypeError if CuPy has no such operator for values of these dtypes."""

@@ -59,10 +59,10 @@ class FakeModule:
     def _function(self, found: Any, full: str) -> Any:
         if found is not np.broadcast and not cupy_table.has(full):
             raise AttributeError(f"CuPy has no {full.partition('.')[2]}")
-        return Function(found, full, self._device)
+        return FakeFunction(found, full, self._device)
 
 
-class Function:
+class FakeFunction:
     """A function of NumPy's for arrays of one fake device; of a ufunc, its methods too.
 
     Args:
@@ -161,4 +161,4 @@ def _scipy(xp: Any, part: str) -> Any:
 
 finders.append(_scipy)
 
-__all__ = ["FakeModule", "Function", "dtypes_of"]
+__all__ = ["FakeFunction", "FakeModule", "dtypes_of"]

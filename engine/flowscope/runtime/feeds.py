@@ -69,7 +69,7 @@ def _host_converter(tensor: Tensor) -> Converter:
     return lambda value: _checked(tensor, spec, value)
 
 
-def taken_apart(feed_dict: Any) -> dict[Any, Any] | None:
+def flatten_feeds(feed_dict: Any) -> dict[Any, Any] | None:
     """Returns the feeds with each tensor's value by itself; None if they are given so.
 
     Structures of tensors (a recurrent cell's state), slices and sparse tensors are taken apart.

@@ -102,7 +102,7 @@ class Fork:
         self._function, self._arguments = None, ()
 
 
-class Tasks:
+class ForkTasks:
     """The parts that one call of generated code hands out.
 
     Args:
@@ -137,4 +137,4 @@ class Tasks:
             fork.close()
 
 
-__all__ = ["Fork", "Tasks"]
+__all__ = ["Fork", "ForkTasks"]

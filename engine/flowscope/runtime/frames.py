@@ -12,12 +12,12 @@ from typing import Literal
 from flowscope.control.primitives import Enter
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import IterationAt, LoopAt, Where, bytes_of
+from flowscope.plan.locations import IterationAt, LoopAt, StepLocation, bytes_of
 from flowscope.plan.program import Node
 
 
 @frozen
-class Frame:
+class RunningFrame:
     """A running instance of a loop.
 
     Attributes:
@@ -42,7 +42,7 @@ class Frame:
     kept_bytes: int | None
     window: tuple[IterationAt, ...]
     held: str
-    around: Frame | None
+    around: RunningFrame | None
 
     @property
     def label(self) -> str:
@@ -62,7 +62,7 @@ class Frame:
         return self.kept_bytes // self.iteration * self.limit
 
 
-class Frames(tuple[Frame, ...]):
+class RunningFrames(tuple[RunningFrame, ...]):
     """Frames, outer ones before inner ones; its text is a table."""
 
     __slots__ = ()
@@ -91,29 +91,29 @@ def _row(cells: tuple[str, ...], widths: list[int]) -> str:
     )
 
 
-def frames_of(where: Where) -> Frames:
+def frames_of(where: StepLocation) -> RunningFrames:
     """Returns the frames around a place."""
     return _frames(where.loops, where.mode)
 
 
-def running(wheres: Iterable[Where]) -> Frames:
+def running(wheres: Iterable[StepLocation]) -> RunningFrames:
     """Returns all frames of steps that are at these places, outer ones before inner ones."""
-    found: dict[str, Frame] = {}
+    found: dict[str, RunningFrame] = {}
     for where in wheres:
         for path in where.running or (where.loops,):
             for frame in _frames(path, where.mode)[-1 if where.running else 0 :]:
                 found[frame.path] = frame
-    return Frames(found.values())
+    return RunningFrames(found.values())
 
 
-def _frames(loops: Iterable[LoopAt], mode: Literal["compiled", "op", "tokens"]) -> Frames:
-    found: list[Frame] = []
+def _frames(loops: Iterable[LoopAt], mode: Literal["compiled", "op", "tokens"]) -> RunningFrames:
+    found: list[RunningFrame] = []
     path = ""
     for loop in loops:
         around = found[-1] if found else None
         path = f"{path}:{around.iteration}/{label(loop.node)}" if around else label(loop.node)
         found.append(
-            Frame(
+            RunningFrame(
                 path,
                 loop.node,
                 "tokens" if loop.window else mode,
@@ -126,7 +126,7 @@ def _frames(loops: Iterable[LoopAt], mode: Literal["compiled", "op", "tokens"]) 
                 around,
             )
         )
-    return Frames(found)
+    return RunningFrames(found)
 
 
 def label(node: Node) -> str:
@@ -141,7 +141,7 @@ def label(node: Node) -> str:
     return scope.removeprefix(block + "/") if block else scope
 
 
-def place(where: Where, frames: Frames) -> str:
+def place(where: StepLocation, frames: RunningFrames) -> str:
     """Returns where a step is in a line for people."""
     if where.node is None:
         if not frames:

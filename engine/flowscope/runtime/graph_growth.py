@@ -17,7 +17,7 @@ from flowscope.graph.operation import Operation
 PATIENCE = 20
 
 
-class Growth:
+class GrowthWarner:
     """Counts, per call site, between how many runs it has added operations to the graph."""
 
     def __init__(self) -> None:
@@ -67,4 +67,4 @@ def _warn(ops: Sequence[Operation], count: int, size: int) -> None:
     )
 
 
-__all__ = ["Growth"]
+__all__ = ["GrowthWarner"]

@@ -418,7 +418,7 @@ wait:
 """
 
 
-class Code:
+class NativeCode:
     """The compiled functions, and what they call.
 
     Raises:
@@ -501,5 +501,5 @@ __all__ = [
     "SLEEP_US",
     "WORDS",
     "YIELDS",
-    "Code",
+    "NativeCode",
 ]

@@ -38,7 +38,7 @@ import numpy as np
 
 from flowscope.graph.current_step import forget_when_forked
 from flowscope.runtime import native_code as at
-from flowscope.runtime.native_code import MOST, RECIPE, Code
+from flowscope.runtime.native_code import MOST, RECIPE, NativeCode
 
 #: Blocks of a job at most: what is late is told as bits.
 MOST_BLOCKS = 32
@@ -65,7 +65,7 @@ class NativePool:
     """
 
     def __init__(self, long_sizes: bool, idle_s: float = 5.0) -> None:
-        self._code = Code(long_sizes)
+        self._code = NativeCode(long_sizes)
         self._idle_s = idle_s
         self.pauses_per_second = self._code.pauses_per_second
         self.forget_threads()
@@ -140,7 +140,7 @@ class _Helpers:
         threads: Those that run, by their numbers.
     """
 
-    def __init__(self, code: Code, idle_s: float) -> None:
+    def __init__(self, code: NativeCode, idle_s: float) -> None:
         self._code = code
         self._process = os.getpid()
         self._lock = threading.Lock()

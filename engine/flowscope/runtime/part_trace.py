@@ -17,7 +17,7 @@ import numpy as np
 from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Crossing, Recv, Send
-from flowscope.plan.apart import agreed
+from flowscope.plan.apart import reconcile_back_ends
 from flowscope.plan.back_ends import Executable, Function
 from flowscope.plan.codegen.variants import PLAIN, Variant
 from flowscope.plan.passes.regions import whole_region
@@ -99,7 +99,7 @@ def part_plans(plan: Plan) -> list[PartPlan]:
             part.executable,
             partial(plan.compile_part, one.back_end, whole_region(one.program, True)),
         )
-        for one, part in zip(agreed(plan.partitions), plan.parts, strict=True)
+        for one, part in zip(reconcile_back_ends(plan.partitions), plan.parts, strict=True)
     ]
 
 

@@ -13,12 +13,12 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.plan.kernels import own
 from flowscope.plan.partial_run import Feeds, Stage
 from flowscope.plan.program import Node, Value
-from flowscope.runtime.calls import Call, check_initialized
+from flowscope.runtime.calls import PreparedCall, check_initialized
 from flowscope.runtime.fetches import Flattened
 from flowscope.runtime.planner import Planner, targets_of
 
 #: Runs a call with feeds, as part of the run with this number.
-Step = Callable[[Call, tuple[Any, ...], int], tuple[Any, ...]]
+Step = Callable[[PreparedCall, tuple[Any, ...], int], tuple[Any, ...]]
 
 
 class Pattern:
@@ -40,7 +40,9 @@ class Pattern:
         self.fetches: dict[Tensor, Value] = dict(zip(flat.tensors, program.fetches, strict=True))
         self.targets = {op: targets_of(self.program, op) for op in flat.targets}
         self._required = [planner.state_at(h.op, h.device) for h in self.program.required]
-        self._stages: dict[tuple[Feeds | None, Feeds], tuple[Call, Stage, frozenset[Value]]] = {}
+        self._stages: dict[
+            tuple[Feeds | None, Feeds], tuple[PreparedCall, Stage, frozenset[Value]]
+        ] = {}
 
     def count_nodes(self) -> int:
         """Returns how many nodes its program has, those of blocks too."""
@@ -59,7 +61,9 @@ class Pattern:
             self.edits = graph.edits
         return True
 
-    def stage(self, before: Feeds | None, now: Feeds) -> tuple[Call, Stage, frozenset[Value]]:
+    def stage(
+        self, before: Feeds | None, now: Feeds
+    ) -> tuple[PreparedCall, Stage, frozenset[Value]]:
         """Returns what runs when the feeds `now` are there, and what later stages need."""
         found = self._stages.get((before, now))
         if found is None:

@@ -28,7 +28,7 @@ class _Planned(Protocol):
 T = TypeVar("T", bound=_Planned)
 
 
-class Recent(dict[Hashable, T], Generic[T]):
+class PlanCache(dict[Hashable, T], Generic[T]):
     """What was planned, by what was asked for, in two generations.
 
     The dict itself holds the young ones. Once they are half of a bound they become the old ones,
@@ -123,4 +123,4 @@ class Recent(dict[Hashable, T], Generic[T]):
         return len(self) + len(self._old)
 
 
-__all__ = ["Recent"]
+__all__ = ["PlanCache"]

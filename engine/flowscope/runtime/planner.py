@@ -1,4 +1,4 @@
-"""A session's planner: from what the user asks for to a `Call`, once per (fetches, feeds, mode)."""
+"""A session's planner: from what users ask for to a `PreparedCall`, per (fetches, feeds, mode)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from flowscope.plan.partial_run import Stage, Staged, staged
 from flowscope.plan.partitions import Mode
 from flowscope.plan.plan import Plan, Request, in_mode, make_plan
 from flowscope.plan.program import Node, Program, devices_of
-from flowscope.runtime.calls import Call, as_it_is, noting
+from flowscope.runtime.calls import PreparedCall, identity, with_breakpoints
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.cores import available_cores
-from flowscope.runtime.device_variable import PlacedVariable, handing_out, within
+from flowscope.runtime.device_variable import PlacedVariable, handing_out, on_device
 from flowscope.runtime.devices import Device
 from flowscope.runtime.feeds import Converter, converter
 from flowscope.runtime.fetches import Flattened, Rebuild, decoded, is_bare_handle
-from flowscope.runtime.graph_growth import Growth
-from flowscope.runtime.plan_cache import Recent
+from flowscope.runtime.graph_growth import GrowthWarner
+from flowscope.runtime.plan_cache import PlanCache
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.queue_transactions import QueueUse
 from flowscope.runtime.random_generators import generator
@@ -47,7 +47,7 @@ from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
     from flowscope.plan.placement.by_cost import ByCost
-    from flowscope.plan.placement.machine import Machine
+    from flowscope.plan.placement.machine import PlacementMachine
     from flowscope.runtime.part_trace import PartPlan
     from flowscope.runtime.remote import Remote
 
@@ -77,10 +77,10 @@ class Planner:
         config: ConfigProto,
         devices: Sequence[Device],
         state: Callable[[Any], Any],
-        growth: Growth,
+        growth: GrowthWarner,
         remote: Remote | None = None,
     ) -> None:
-        self.calls = Recent(config.plan_cache_size, Call.count_nodes)
+        self.calls = PlanCache(config.plan_cache_size, PreparedCall.count_nodes)
         self.placements: dict[int, str] = {}
         self.placement_version = 0
         self.moves: set[int] = set()
@@ -108,7 +108,7 @@ class Planner:
         self._growth = growth
         self.breakpoints: Callable[[Plan], BreakTests] | None = None
         #: The stages of partial runs: they are kept elsewhere, and ask at breakpoints too.
-        self._stages: weakref.WeakSet[Call] = weakref.WeakSet()
+        self._stages: weakref.WeakSet[PreparedCall] = weakref.WeakSet()
         self.around: Around | None = None
         self.lock = threading.RLock()
         #: Devices of operations that were placed by cost, by their ids: there they stay.
@@ -125,7 +125,9 @@ class Planner:
                 f"got {config.split_partitions!r}"
             )
 
-    def call(self, key: Hashable, fetches: Any, feeds: Any, mode: Mode, given: Any = ()) -> Call:
+    def call(
+        self, key: Hashable, fetches: Any, feeds: Any, mode: Mode, given: Any = ()
+    ) -> PreparedCall:
         """Returns the call of `fetches` and the fed things, planned where there is none.
 
         Args:
@@ -164,12 +166,14 @@ class Planner:
         finally:
             self.lock.release()
 
-    def known(self, key: Hashable) -> Call | None:
+    def known(self, key: Hashable) -> PreparedCall | None:
         """Returns the call of a key, where one was made lately that is not stale."""
         found = self.calls.get(key)
         return found if found is not None and found.is_current(self._graph) else None
 
-    def _moved_since(self, call: Call, request: Request) -> tuple[Plan, Mapping[int, str]] | None:
+    def _moved_since(
+        self, call: PreparedCall, request: Request
+    ) -> tuple[Plan, Mapping[int, str]] | None:
         """Returns a stale plan and what its moved operations ask for; None if more has changed."""
         plan, graph = call.plan, self._graph
         was = plan.request
@@ -222,7 +226,7 @@ class Planner:
                     shape = np.shape(value)
             self._fed_shapes[tensor] = shape
 
-    def machine(self, cores: int = 1) -> Machine:
+    def machine(self, cores: int = 1) -> PlacementMachine:
         """Returns what placement by cost reckons with; steps may use so many threads."""
         from flowscope.runtime.device_profiles import machine_of  # most sessions need none
 
@@ -268,7 +272,7 @@ class Planner:
             self._note(list(found.program.walk()))
             return found
 
-    def replayed(self, plan: Plan) -> Call:
+    def replayed(self, plan: Plan) -> PreparedCall:
         """Returns the call of what a plan runs, in which each operation runs by itself."""
         with self.lock:
             made = in_mode(plan, "op", self._by_name, generator, self.back_ends)
@@ -278,11 +282,11 @@ class Planner:
 
     def stage(
         self, program: Staged, before: frozenset[int] | None, now: frozenset[int]
-    ) -> tuple[Call, Stage]:
+    ) -> tuple[PreparedCall, Stage]:
         """Returns one stage of a partial run, and its call; its results stay on the device."""
         with self.lock:
             stage = program.stage(before, now, self._by_name, generator, self.back_ends)
-            call = self._bound(stage.plan, self._graph.edits, tuple, False, within, ())
+            call = self._bound(stage.plan, self._graph.edits, tuple, False, on_device, ())
             self._stages.add(call)
             return call, stage
 
@@ -376,17 +380,17 @@ class Planner:
         single: bool,
         wrap: Callable[..., Any],
         feeds: Sequence[Tensor] | None = None,
-    ) -> Call:
+    ) -> PreparedCall:
         variables = {h: self._variable(h) for h in (*plan.handles, *plan.required)}
         accelerators = self._accelerators(plan.program)
-        on = partial(wrap, accelerators[0]) if accelerators else as_it_is
+        on = partial(wrap, accelerators[0]) if accelerators else identity
         given = plan.request.feeds if feeds is None else feeds
         travelling = _travelling(plan.program) if accelerators and feeds is None else ()
         for handle, state in variables.items():
             if isinstance(state, QueueState):
                 self.queues.update((op.id, state) for op in handle.origins)
         tests = NO_TESTS if self.breakpoints is None else self.breakpoints(plan)
-        call = Call(
+        call = PreparedCall(
             plan,
             edits,
             tuple([self.converter(t, i in travelling) for i, t in enumerate(given)]),
@@ -403,7 +407,7 @@ class Planner:
         self._bind(call, self.around if feeds is None else None)  # a stage is no step
         return call
 
-    def _bind(self, call: Call, around: Around | None) -> None:
+    def _bind(self, call: PreparedCall, around: Around | None) -> None:
         """Has a call ask at its breakpoints, with something around it."""
         on = call.on_device
         call.wrap = on if around is None else partial(_within, around, call.plan, on)
@@ -416,7 +420,7 @@ class Planner:
         call.function, call.by_op = call.wrap(function), call.wrap(by_op)
 
     @property
-    def stages(self) -> list[Call]:
+    def stages(self) -> list[PreparedCall]:
         """The calls of the stages of partial runs, as far as somebody has them."""
         return list(self._stages)
 
@@ -539,7 +543,7 @@ def _tested(plan: Plan, tests: BreakTests) -> tuple[Function, Function]:
         return plan.executable.function, plan.executable.by_op
     is_code = plan.request.mode == "compiled"  # what is no code asks anyway
     executable = plan.variant(Breakpoints(*names)) if is_code else plan.executable
-    return noting(executable.function, tests), noting(executable.by_op, tests)
+    return with_breakpoints(executable.function, tests), with_breakpoints(executable.by_op, tests)
 
 
 def _driver(execution: Execution, modules: Modules) -> Callable[..., tuple[Any, ...]]:

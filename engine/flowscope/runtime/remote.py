@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: What connects with a cluster by a target of one of its servers, by what such targets begin with;
 #: a higher floor fills it.
-cluster_connectors: dict[str, Callable[[str, float], Target]] = {}
+cluster_connectors: dict[str, Callable[[str, float], SessionTarget]] = {}
 #: So long a cluster's tasks are waited for when a session is made.
 START_S = 600.0
 
@@ -145,7 +145,7 @@ class Remote(Protocol):
         """Ends the session on all tasks."""
 
 
-class Target(Protocol):
+class SessionTarget(Protocol):
     """A cluster that sessions can run on.
 
     Attributes:
@@ -157,7 +157,7 @@ class Target(Protocol):
     def open(self, session: Session) -> Remote:
         """Returns a session's part in it."""
 
-    def narrowed(self, cluster_def: ClusterDef) -> Target:
+    def narrowed(self, cluster_def: ClusterDef) -> SessionTarget:
         """Returns the cluster of the tasks that a session's `ClusterDef` lists."""
 
     def reset(self, names: Iterable[str] | None = None) -> None:
@@ -172,7 +172,7 @@ class Target(Protocol):
         """
 
 
-def target_of(target: Any, engine: Engine, timeout_s: float = START_S) -> Target:
+def target_of(target: Any, engine: Engine, timeout_s: float = START_S) -> SessionTarget:
     """Returns the cluster that a session's argument names.
 
     Args:
@@ -204,7 +204,7 @@ def target_of(target: Any, engine: Engine, timeout_s: float = START_S) -> Target
     return found
 
 
-def _connector_of(target: str) -> Callable[[str, float], Target] | None:
+def _connector_of(target: str) -> Callable[[str, float], SessionTarget] | None:
     scheme, colon, _ = target.partition("://")
     if not colon:
         return None
@@ -217,4 +217,4 @@ def _opens(target: Any) -> bool:
     return callable(found)
 
 
-__all__ = ["Remote", "RemoteValue", "Target", "asked", "fetched", "is_array", "target_of"]
+__all__ = ["Remote", "RemoteValue", "SessionTarget", "asked", "fetched", "is_array", "target_of"]

@@ -17,10 +17,10 @@ from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.invocation import Probe
-from flowscope.plan.locations import Here, Where
+from flowscope.plan.locations import ReachedSafepoint, StepLocation
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import PreparedCall
 from flowscope.runtime.controls import Controls
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.predicates import Predicate
@@ -36,7 +36,7 @@ _PATIENCE_S = 3600.0
 
 
 @frozen
-class Position:
+class ReplayPosition:
     """Where a step stands, in whichever plan of its program.
 
     Attributes:
@@ -53,24 +53,24 @@ class Position:
     transfer: str = ""
 
     @staticmethod
-    def of(where: Where) -> Position:
+    def of(where: StepLocation) -> ReplayPosition:
         """Returns the position of a step that stands somewhere."""
         node = where.node
         loops = tuple([(_number(at.node), at.iteration) for at in where.loops])
         if node is None:
-            return Position(None, (), loops)
-        return Position(_number(node), node.path, loops, _transfer(node))
+            return ReplayPosition(None, (), loops)
+        return ReplayPosition(_number(node), node.path, loops, _transfer(node))
 
     def is_of(self, node: Node) -> bool:
         """Whether it is before a node."""
         is_op = _number(node) == self.op and node.path == self.path
         return is_op and _transfer(node) == self.transfer
 
-    def is_at(self, here: Here) -> bool:
+    def is_at(self, here: ReachedSafepoint) -> bool:
         """Whether a step stands there."""
         node = here.node
         number = None if node is None else _number(node)
-        return number == self.op and Position.of(here.where()) == self
+        return number == self.op and ReplayPosition.of(here.where()) == self
 
 
 def _number(node: Node) -> int:
@@ -107,7 +107,7 @@ class Replayer(Controls):
         config, devices = session.config, session.devices
         self.planner = Planner(session.graph, config, devices, self._state, growth)
         self.planner.wrap(self._as_it_ran)
-        self.call: Call = self.planner.replayed(inputs.plan)
+        self.call: PreparedCall = self.planner.replayed(inputs.plan)
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self._is_over = False
@@ -132,7 +132,7 @@ class Replayer(Controls):
         self.let_go()
         return self._from_begin(self.call.probed(probe, tests))
 
-    def _from_begin(self, call: Call) -> tuple[Any, ...]:
+    def _from_begin(self, call: PreparedCall) -> tuple[Any, ...]:
         __tracebackhide__ = True
         for state, value in self._states.values():
             state.value = value
@@ -140,7 +140,7 @@ class Replayer(Controls):
 
     def held(
         self,
-        is_met: Callable[[Here], bool] | None,
+        is_met: Callable[[ReachedSafepoint], bool] | None,
         tests: BreakTests = NO_TESTS,
         probe: Probe | None = None,
     ) -> Step | None:
@@ -180,7 +180,7 @@ class Replayer(Controls):
             raise error
         return None
 
-    def _run(self, call: Call) -> None:
+    def _run(self, call: PreparedCall) -> None:
         try:
             self._from_begin(call)
         except Exception as e:
@@ -203,4 +203,4 @@ def _to_nobody(node: Node, iterations: tuple[int, ...], outputs: Any) -> None:
     """Is told of invocations, and tells nobody."""
 
 
-__all__ = ["Position", "Replayer"]
+__all__ = ["ReplayPosition", "Replayer"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.graph import Graph
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import PreparedCall
 from flowscope.runtime.containers import Container
 from flowscope.runtime.resources import VariableState
 
@@ -22,7 +22,7 @@ def variable_state(graph: Graph, container: Container, handle: Any) -> VariableS
     return container.variable(name, handle.shape)
 
 
-def initialize(session: Any, call: Call) -> None:
+def initialize(session: Any, call: PreparedCall) -> None:
     """Gives the variables their initial values that have lost theirs and that `call` reads."""
     for state in call.required:
         if not state.is_lost:

@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import PreparedCall
 
 if TYPE_CHECKING:
     from flowscope.graph.operation import Operation
@@ -75,7 +75,7 @@ class Rounds:
         return is_same and self._is_wanted()
 
 
-def _why_single(session: Session, call: Call) -> str | None:
+def _why_single(session: Session, call: PreparedCall) -> str | None:
     """Why each round of a call is a step of its own; None where it is not."""
     if call.elsewhere is not None:
         return "it runs in several processes"

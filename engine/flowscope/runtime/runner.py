@@ -18,7 +18,7 @@ from flowscope.graph.operation import Operation
 from flowscope.plan.plan import Plan
 from flowscope.runtime import interrupt
 from flowscope.runtime.blas import one_thread
-from flowscope.runtime.calls import Call
+from flowscope.runtime.calls import PreparedCall
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.failures import FailureNote, located_failure
 from flowscope.runtime.gate import Gate
@@ -53,7 +53,7 @@ class Runner:
         #: How many attempts there were when a step was stopped last.
         self._stopped = -1
         self._failure = FailureNote()
-        self._latest: Call | None = None
+        self._latest: PreparedCall | None = None
         self._closed = False
         self._runs = itertools.count()
         #: How often operations have run in rounds.
@@ -63,7 +63,7 @@ class Runner:
 
     def _step(
         self,
-        call: Call,
+        call: PreparedCall,
         feeds: tuple[Any, ...],
         number: int | None = None,
         deadline: tuple[int, int] | None = None,

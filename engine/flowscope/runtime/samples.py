@@ -17,12 +17,12 @@ from types import FrameType
 from typing import Any
 
 from flowscope.plan.codegen.code import Code, Line
-from flowscope.plan.locations import Where
+from flowscope.plan.locations import StepLocation
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import LoopNode
 from flowscope.runtime.step import Step
-from flowscope.runtime.step_trace import Row, Rows, StepTrace, Tracer, clock
+from flowscope.runtime.step_trace import ProbedInvocation, Rows, StepTrace, Tracer, clock
 
 #: Lines, or operations, of one sample.
 LINES = 1000
@@ -45,7 +45,7 @@ class Sample:
         self._code: Code | None = None
         self._begun: tuple[tuple[Node, int], ...] = ()
 
-    def begin_lines(self, frame: FrameType, where: Where, is_back_edge: bool) -> None:
+    def begin_lines(self, frame: FrameType, where: StepLocation, is_back_edge: bool) -> None:
         """Traces the lines of a generated function, which stands at a safepoint.
 
         Args:
@@ -74,7 +74,7 @@ class Sample:
             return None
         return self._line
 
-    def _take(self, rows: Sequence[Row]) -> None:
+    def _take(self, rows: Sequence[ProbedInvocation]) -> None:
         if rows:
             trace = StepTrace(self._step.plan, rows[0].begin)
             trace.rows = Rows()
@@ -82,18 +82,18 @@ class Sample:
             trace.sampled(self._step.number, rows[0].begin, rows[-1].end)
             self._tracer.take(trace)
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[ProbedInvocation]:
         """Returns what the lines have done."""
         assert self._code is not None
         around = loops_around(self._step.plan)
         place = _Place(dict(self._begun), around)
-        found: list[Row] = []
+        found: list[ProbedInvocation] = []
         for (_, number, begin), (end, *_) in zip(self._lines, self._lines[1:], strict=False):
             line = self._code.lines[number - 1]
             place.move(number, line)
             if line.node is not None and not line.node.blocks:
                 path = tuple([place.numbers.get(n, 0) for n in around[line.node]])
-                found.append(Row(line.node, path, end, begin))
+                found.append(ProbedInvocation(line.node, path, end, begin))
         return found
 
     # -- operations that run one by one ---------------------------------------------------------
@@ -116,7 +116,7 @@ class _SampleRows(Rows):
     def probe(self, node: Node, iterations: tuple[int, ...], outputs: Any) -> None:
         """Takes an operation."""
         now = clock()
-        self.rows.append(Row(node, iterations, now, self._last))
+        self.rows.append(ProbedInvocation(node, iterations, now, self._last))
         self._last = now
         if len(self.rows) >= self._most:
             self.is_done = True

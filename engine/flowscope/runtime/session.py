@@ -30,18 +30,18 @@ from flowscope.runtime import (
     resource_lookup as states,
 )
 from flowscope.runtime.callables import made_callable
-from flowscope.runtime.calls import Call, PlanCacheInfo
+from flowscope.runtime.calls import PlanCacheInfo, PreparedCall
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.containers import Container
 from flowscope.runtime.controls import Controls
 from flowscope.runtime.devices import Device
-from flowscope.runtime.feeds import nbytes, stats, taken_apart
+from flowscope.runtime.feeds import flatten_feeds, nbytes, stats
 from flowscope.runtime.fetches import structure_key
 from flowscope.runtime.freed_memory import keep_freed_memory
 from flowscope.runtime.gate_states import Preparation
 from flowscope.runtime.local_devices import local_devices
 from flowscope.runtime.partial_run import PartialRun, Pattern
-from flowscope.runtime.plan_cache import Recent
+from flowscope.runtime.plan_cache import PlanCache
 from flowscope.runtime.planner import Planner
 from flowscope.runtime.queue_state import QueueState
 from flowscope.runtime.resources import VariableState
@@ -52,7 +52,7 @@ from flowscope.runtime.tracers import tell_fetched
 if TYPE_CHECKING:
     from flowscope.debug import Debugger, Explanation, Variables
     from flowscope.runtime.placement import Move, Placement
-    from flowscope.runtime.remote import Remote, Target
+    from flowscope.runtime.remote import Remote, SessionTarget
     from flowscope.runtime.rounds import Rounds
     from flowscope.tracing import Recording
 
@@ -85,7 +85,7 @@ class Session(Controls):
 
     def __init__(
         self,
-        target: str | bytes | Target = "",
+        target: str | bytes | SessionTarget = "",
         graph: Graph | None = None,
         config: ConfigProto | None = None,
     ) -> None:
@@ -109,7 +109,7 @@ class Session(Controls):
         own = [d for d in self.devices if not (self._remote and self._remote.is_elsewhere(d.name))]
         self._planner = Planner(self.graph, self.config, own, self._state, growth, self._remote)
         self._calls = self._planner.calls
-        self._patterns = Recent(self.config.plan_cache_size, Pattern.count_nodes)
+        self._patterns = PlanCache(self.config.plan_cache_size, Pattern.count_nodes)
         self._contexts: list[AbstractContextManager[Any]] = []
         #: Who wants its steps traced.
         self.tracers: tuple[Tracer, ...] = ()
@@ -120,7 +120,7 @@ class Session(Controls):
         #: Sessions are numbered as they are made.
         self.number = self.engine.opened(self)
 
-    def _join(self, cluster: Target) -> Remote:
+    def _join(self, cluster: SessionTarget) -> Remote:
         """Makes this process a task of a cluster; takes the devices of the others."""
         remote = cluster.open(self)
         for device in self.devices:
@@ -176,7 +176,7 @@ class Session(Controls):
             raise checks.bad_key(fetches) from None
         if call is None or (call.edits != self.graph.edits and not call.is_current(self.graph)):
             checks.check_feed_dict(feed_dict)
-            apart = taken_apart(feed_dict)
+            apart = flatten_feeds(feed_dict)
             if apart is not None:
                 return self.run(fetches, apart)
             call = self._call(fetches, feed_dict or (), config.mode)
@@ -194,7 +194,7 @@ class Session(Controls):
         checks.check_options(options, run_metadata)
         deadline = self._deadline(options)
         checks.check_feed_dict(feed_dict)
-        apart = taken_apart(feed_dict)
+        apart = flatten_feeds(feed_dict)
         given = feed_dict or {} if apart is None else apart
         misses = self._calls.misses
         mode = (options and options.mode) or self.config.mode
@@ -205,7 +205,7 @@ class Session(Controls):
 
     def _observed(
         self,
-        call: Call,
+        call: PreparedCall,
         given: tuple[Any, ...],
         options: RunOptions | None,
         run_metadata: RunMetadata | None,
@@ -263,7 +263,7 @@ class Session(Controls):
 
     def _call(
         self, fetches: Any, feeds: Any, mode: Mode, deadline: tuple[int, int] | None = None
-    ) -> Call:
+    ) -> PreparedCall:
         __tracebackhide__ = True
         self._check_open()
         key = checks.key_of(fetches, feeds, mode)
@@ -297,7 +297,7 @@ class Session(Controls):
 
     @staticmethod
     def reset(
-        target: str | bytes | Target = "",
+        target: str | bytes | SessionTarget = "",
         containers: Iterable[str] | None = None,
         config: Any = None,
     ) -> None:
@@ -369,7 +369,7 @@ class Session(Controls):
             raise InvalidArgumentError("the handle belongs to another session")
         checks.check_feed_dict(feed_dict)
         step = partial(self._step, deadline=self._deadline())
-        return handle.go_on(fetches, taken_apart(feed_dict) or feed_dict or {}, step)
+        return handle.go_on(fetches, flatten_feeds(feed_dict) or feed_dict or {}, step)
 
     def plan(self, fetches: Any, feeds: Any = ()) -> Plan:
         """Returns the plan of `run(fetches, ...)` with these feeds, without running it."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from flowscope.errors import CancelledError, DeadlineExceededError, OpError
 from flowscope.graph.current_step import current_step, steps_of_threads
-from flowscope.plan.apart import Part
+from flowscope.plan.apart import CompiledPartition
 from flowscope.plan.back_ends import Function
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.invocation import InvocationError
@@ -46,7 +46,7 @@ class PartitionStep(Step):
         thread: The thread that runs it.
     """
 
-    def __init__(self, step: Step, part: Part, channel: Channel, thread: int) -> None:
+    def __init__(self, step: Step, part: CompiledPartition, channel: Channel, thread: int) -> None:
         super().__init__(step.call, step, step.gate, step.host_threads, thread)
         self._step = step
         self.device = part.device
@@ -93,7 +93,7 @@ class SplitFunction:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[CompiledPartition],
         by_op: bool = False,
         channel: Callable[[], Channel] = Rendezvous,
         plans: Callable[[], Sequence[PartPlan]] | None = None,
@@ -199,7 +199,11 @@ class SplitStep:
         self._is_closed = False
 
     def add(
-        self, part: Part, function: Function, feeds: tuple[Any, ...], states: tuple[Any, ...]
+        self,
+        part: CompiledPartition,
+        function: Function,
+        feeds: tuple[Any, ...],
+        states: tuple[Any, ...],
     ) -> None:
         """Adds a partition, before the step begins.
 
@@ -340,7 +344,7 @@ class _PartRun:
     def __init__(
         self,
         shared: SplitStep,
-        part: Part,
+        part: CompiledPartition,
         function: Function,
         feeds: tuple[Any, ...],
         states: tuple[Any, ...],
@@ -390,7 +394,7 @@ class _PartRun:
             shared.ended()
 
 
-def _located(part: Part, error: BaseException) -> BaseException:
+def _located(part: CompiledPartition, error: BaseException) -> BaseException:
     """Returns an error of a partition with the invocation that raised it, where there is one."""
     if isinstance(error, Exception) and not isinstance(error, InvocationError | DerivedError):
         invocation = part.executable.failed(error)

@@ -22,9 +22,9 @@ from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
     from flowscope.plan.breakpoints import BreakTests
-    from flowscope.plan.locations import Here, Where
+    from flowscope.plan.locations import ReachedSafepoint, StepLocation
     from flowscope.plan.plan import Plan
-    from flowscope.runtime.calls import Call
+    from flowscope.runtime.calls import PreparedCall
     from flowscope.runtime.gate import Gate
     from flowscope.runtime.gate_states import Preparation
     from flowscope.runtime.local_waits import Awaiting
@@ -100,8 +100,8 @@ class Step:
     is_stopping = False
     is_looked_at = False
     sample: Sample | None = None
-    where: Where | None = None
-    here: Here | None = None
+    where: StepLocation | None = None
+    here: ReachedSafepoint | None = None
     feeds: tuple[Any, ...] = ()
     stops = 0
     met: Any = None
@@ -114,7 +114,7 @@ class Step:
     is_joint = False
     turn: Predicate | None = None
     is_blocked = False
-    waits_at: Here | None = None
+    waits_at: ReachedSafepoint | None = None
     is_settled = False
     awaits: Awaiting | None = None
     unbegun = 0
@@ -128,7 +128,7 @@ class Step:
 
     def __init__(
         self,
-        call: Call,
+        call: PreparedCall,
         around: Step | None,
         gate: Gate,
         host_threads: host_calls.HostThreads,

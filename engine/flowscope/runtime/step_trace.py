@@ -53,7 +53,7 @@ class Wait(NamedTuple):
     end: int
 
 
-class Part(NamedTuple):
+class TracedChunk(NamedTuple):
     """A part of a large operation that a helper thread took.
 
     Attributes:
@@ -102,7 +102,7 @@ def waited(reading: Reading, waits: list[Wait]) -> Any:
     return found
 
 
-class Row(NamedTuple):
+class ProbedInvocation(NamedTuple):
     """An invocation of which a probe was told.
 
     Attributes:
@@ -129,14 +129,14 @@ class Rows:
     """
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[ProbedInvocation] = []
         self.begin = 0
         self.dropped: dict[Node, tuple[int, int]] = {}
         self.spans = 0
 
     def probe(self, node: Node, iterations: tuple[int, ...], outputs: Any) -> None:
         """Takes an invocation."""
-        self.rows.append(Row(node, iterations, clock()))
+        self.rows.append(ProbedInvocation(node, iterations, clock()))
         if len(self.rows) > MOST_ROWS:
             self._drop(MOST_ROWS // 2)
 
@@ -185,7 +185,7 @@ class StepTrace:
         self.compiled_ns = 0
         self.waits: list[Wait] = []
         self._waiting = threading.Lock()
-        self.parts: list[Part] = []
+        self.parts: list[TracedChunk] = []
         self.error = ""
         self.dropped: Dropped | None = None
         self.cursor: Cursor | None = None
@@ -240,7 +240,7 @@ class StepTrace:
 
     def took_part(self, begin: int) -> None:
         """Notes that the calling thread, a helper, has worked for the step until now."""
-        self.parts.append(Part(current_thread().name, begin, clock()))
+        self.parts.append(TracedChunk(current_thread().name, begin, clock()))
 
     def compile(self, known: StampedCode | None) -> StampedCode | None:
         """Makes the code that reads a clock, where there is none yet; returns it.

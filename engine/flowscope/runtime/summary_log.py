@@ -38,7 +38,7 @@ class Histogram(NamedTuple):
     counts: Any
 
 
-class Image(NamedTuple):
+class LoggedImage(NamedTuple):
     """A picture as a file (PNG, unless the user's own summary holds another)."""
 
     width: int
@@ -54,7 +54,7 @@ class Series:
         tag: The tag.
         kind: What its values are.
         steps, times, values: One entry per point, as they came; times are seconds since 1970.
-            Values are numbers, `Histogram`s, `Image`s, or tuples of texts.
+            Values are numbers, `Histogram`s, `LoggedImage`s, or tuples of texts.
         dropped: How many points newer ones took the place of.
     """
 
@@ -200,7 +200,7 @@ def _value(one: Summary.Value) -> tuple[Kind, Any, int] | None:
         kept = Histogram(h.min, h.max, np.array(h.bucket_limit), np.array(h.bucket))
         return "histogram", kept, kept.limits.nbytes + kept.counts.nbytes + _OBJECT
     if which == "image":
-        image = Image(one.image.width, one.image.height, one.image.encoded_image_string)
+        image = LoggedImage(one.image.width, one.image.height, one.image.encoded_image_string)
         return "image", image, len(image.data) + _OBJECT
     if which == "tensor" and one.metadata and one.metadata.plugin_data:
         if one.metadata.plugin_data.plugin_name == "text":
@@ -213,4 +213,4 @@ def _texts(tensor: TensorProto) -> tuple[str, ...]:
     return tuple([bytes(text).decode("utf-8", "replace") for text in tensor.string_val])
 
 
-__all__ = ["MAX_BYTES", "Histogram", "Image", "Series", "SummaryLog"]
+__all__ = ["MAX_BYTES", "Histogram", "LoggedImage", "Series", "SummaryLog"]

@@ -20,7 +20,7 @@ import numpy as np
 
 from flowscope.graph.current_step import current_step, forget_when_forked, working_for
 from flowscope.runtime.cores import available_cores
-from flowscope.runtime.forks import Fork, Tasks
+from flowscope.runtime.forks import Fork, ForkTasks
 from flowscope.runtime.matrix_products import MatrixProducts
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class ThreadPool:
             self._tasks.put(task)
         task.share()
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> ForkTasks:
         """Returns the tasks that one call of generated code hands out."""
-        return Tasks(self)
+        return ForkTasks(self)
 
     def put(self, task: Fork) -> None:
         """Lets a thread run a task; none does where there is one core."""

@@ -17,7 +17,7 @@ class Traced(Protocol):
     tracers: tuple[Tracer, ...]
 
 
-class Observer:
+class FetchObserver:
     """A tracer that has nothing traced, and sees what steps have fetched."""
 
     def wants(self, plan: Plan) -> bool:
@@ -63,13 +63,13 @@ def tell_fetched(
     Args:
         tracers: Those of the session.
         trace: The step's; None where it has none.
-        plan, step, values: See `Observer.see`.
+        plan, step, values: See `FetchObserver.see`.
     """
     if trace is not None:
         trace.fetched = tuple(values)
     for tracer in tracers:
-        if isinstance(tracer, Observer):
+        if isinstance(tracer, FetchObserver):
             tracer.see(plan, step, values)
 
 
-__all__ = ["Observer", "Traced", "attach", "detach", "tell_fetched"]
+__all__ = ["FetchObserver", "Traced", "attach", "detach", "tell_fetched"]

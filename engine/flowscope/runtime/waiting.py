@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flowscope.errors import InternalError
 from flowscope.graph.current_step import current_step, preparations_of_threads
-from flowscope.plan.locations import Here
+from flowscope.plan.locations import ReachedSafepoint
 from flowscope.runtime.gate_states import Preparation
 from flowscope.runtime.rendezvous import Waiter
 
@@ -64,7 +64,7 @@ def wait_for(
     what: str,
     until: float | None = None,
     owned_by: Any = OWN,
-    here: Here | None = None,
+    here: ReachedSafepoint | None = None,
     look_s: float = LOOK_S,
 ) -> bool:
     """Waits until something is so that others do; they wake the waiter when they have done it.
@@ -115,7 +115,11 @@ def _wait_looking(
 
 
 def _wait_at_gate(
-    is_done: Callable[[], bool], waiter: Waiter, gate: Gate, end: float, here: Here | None
+    is_done: Callable[[], bool],
+    waiter: Waiter,
+    gate: Gate,
+    end: float,
+    here: ReachedSafepoint | None,
 ) -> bool:
     def is_over() -> bool:
         return is_done() or time.monotonic() >= end

@@ -21,7 +21,7 @@ from flowscope.errors import (
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
-from flowscope.runtime.remote import Target
+from flowscope.runtime.remote import SessionTarget
 from flowscope.runtime.session import Session
 from flowscope.train.global_step import get_global_step
 from flowscope.train.hooked_session import HookedSession
@@ -275,7 +275,7 @@ class SingularMonitoredSession(MonitoredSession):
         self,
         hooks: Sequence[SessionRunHook] | None = None,
         scaffold: Scaffold | None = None,
-        master: str | Target = "",
+        master: str | SessionTarget = "",
         config: ConfigProto | None = None,
         checkpoint_dir: str | None = None,
         stop_grace_period_secs: float = 120,
@@ -298,7 +298,7 @@ class SingularMonitoredSession(MonitoredSession):
 
 
 def MonitoredTrainingSession(
-    master: str | Target = "",
+    master: str | SessionTarget = "",
     is_chief: bool = True,
     checkpoint_dir: str | None = None,
     scaffold: Scaffold | None = None,

@@ -17,7 +17,7 @@ from flowscope.errors import CancelledError, InvalidArgumentError, OutOfRangeErr
 from flowscope.graph.default import get_default_graph, get_default_session
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
-from flowscope.graph.serialization.meta import Kind, register_kind
+from flowscope.graph.serialization.meta import CollectionKind, register_kind
 from flowscope.graph.summary import counted
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.queues import QueueBase
@@ -356,4 +356,4 @@ def _read(facts: dict[str, Any], find: Callable[[str], Any]) -> QueueRunner:
     return runner
 
 
-register_kind(Kind("queue_runner", QueueRunner, _write, _read))
+register_kind(CollectionKind("queue_runner", QueueRunner, _write, _read))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowscope.graph.default import get_default_graph
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.remote import Target
+from flowscope.runtime.remote import SessionTarget
 from flowscope.runtime.session import Session
 from flowscope.train.scaffold import Scaffold
 from flowscope.train.session_manager import MAX_WAIT_SECS, SessionManager
@@ -46,7 +46,7 @@ class ChiefSessionCreator(SessionCreator):
     def __init__(
         self,
         scaffold: Scaffold | None = None,
-        master: str | Target = "",
+        master: str | SessionTarget = "",
         config: ConfigProto | None = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
@@ -92,7 +92,7 @@ class WorkerSessionCreator(SessionCreator):
     def __init__(
         self,
         scaffold: Scaffold | None = None,
-        master: str | Target = "",
+        master: str | SessionTarget = "",
         config: ConfigProto | None = None,
         max_wait_secs: float = _WORKER_WAIT_SECS,
     ) -> None:

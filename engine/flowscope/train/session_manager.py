@@ -23,7 +23,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.runtime.config import ConfigProto, RunOptions
 from flowscope.runtime.engine import current
-from flowscope.runtime.remote import Target, target_of
+from flowscope.runtime.remote import SessionTarget, target_of
 from flowscope.runtime.session import Session
 from flowscope.train.checkpoints import get_checkpoint_state
 from flowscope.train.saver import Saver
@@ -70,7 +70,7 @@ class SessionManager:
 
     def prepare_session(
         self,
-        master: str | Target,
+        master: str | SessionTarget,
         init_op: Any = None,
         saver: Saver | None = None,
         checkpoint_dir: str | None = None,
@@ -115,7 +115,7 @@ class SessionManager:
 
     def recover_session(
         self,
-        master: str | Target,
+        master: str | SessionTarget,
         saver: Saver | None = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
@@ -138,7 +138,7 @@ class SessionManager:
 
     def wait_for_session(
         self,
-        master: str | Target,
+        master: str | SessionTarget,
         config: ConfigProto | None = None,
         max_wait_secs: float = math.inf,
     ) -> Session:
@@ -165,7 +165,9 @@ class SessionManager:
 
     # -- its steps ------------------------------------------------------------------------------
 
-    def _made(self, master: str | Target, config: ConfigProto | None, timeout_s: float) -> Session:
+    def _made(
+        self, master: str | SessionTarget, config: ConfigProto | None, timeout_s: float
+    ) -> Session:
         if master:
             devices = {op.device for op in self._graph.get_operations() if op.device}
             end = time.monotonic() + timeout_s
@@ -176,7 +178,7 @@ class SessionManager:
 
     def _restored(
         self,
-        master: str | Target,
+        master: str | SessionTarget,
         saver: Saver | None,
         folder: str | None,
         prefix: str | None,

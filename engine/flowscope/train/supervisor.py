@@ -26,7 +26,7 @@ from flowscope.ops.state.variable_lists import (
     report_uninitialized_variables,
 )
 from flowscope.runtime.config import ConfigProto, RunOptions
-from flowscope.runtime.remote import Target
+from flowscope.runtime.remote import SessionTarget
 from flowscope.runtime.session import Session
 from flowscope.train.coordinator import Coordinator, Failure, LooperThread
 from flowscope.train.global_step import get_global_step
@@ -150,7 +150,7 @@ class Supervisor:
     @contextlib.contextmanager
     def managed_session(
         self,
-        master: str | Target = "",
+        master: str | SessionTarget = "",
         config: ConfigProto | None = None,
         start_standard_services: bool = True,
         close_summary_writer: bool = True,
@@ -183,7 +183,7 @@ class Supervisor:
 
     def prepare_or_wait_for_session(
         self,
-        master: str | Target = "",
+        master: str | SessionTarget = "",
         config: ConfigProto | None = None,
         wait_for_checkpoint: bool = False,
         max_wait_secs: float = MAX_WAIT_SECS,
@@ -390,7 +390,7 @@ def basic_train_loop(
     train_step_fn: Callable[..., Any],
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
-    master: str | Target = "",
+    master: str | SessionTarget = "",
 ) -> None:
     """Trains until a stop is asked for: calls a function again and again, in a managed session.
 

@@ -45,7 +45,7 @@ def write_snapshots(folder: Path, names: list[str]) -> None:
     for name in names:
         with fs.Graph().as_default() as graph:
             MODELS[name]()
-            message, buffers = to_wire(bus.Feed(graph).describe())
+            message, buffers = to_wire(bus.LiveChannel(graph).describe())
         (folder / f"{name}.json").write_text(json.dumps(message))
         for k, buffer in enumerate(buffers):
             (folder / f"{name}.{k}.bin").write_bytes(buffer)

@@ -145,7 +145,7 @@ def told_of(name: str) -> tuple[dict[str, Any], list[bytes], dict[str, Any], flo
     with fs.Graph().as_default() as graph:
         BUILDERS[name]()
         begin = time.perf_counter()
-        message, buffers = to_wire(bus.Feed(graph).describe())
+        message, buffers = to_wire(bus.LiveChannel(graph).describe())
         kernel_ms = 1000 * (time.perf_counter() - begin)
     told, _ = to_wire(Delta(seq=1, graph=None, session=session))
     return message, list(buffers), told, kernel_ms

@@ -5,8 +5,8 @@ import pytest
 from flowscope.graph.dtypes import float32
 from flowscope.graph.op import Spec
 from flowscope.plan.device_profile import DeviceProfile, Link
-from flowscope.plan.placement.machine import Machine
-from flowscope.plan.placement.schedule import HAND_OVER_S, Schedule
+from flowscope.plan.placement.machine import PlacementMachine
+from flowscope.plan.placement.schedule import HAND_OVER_S, SimulatedSchedule
 from flowscope.plan.program import Value
 
 PREFIX = "/job:localhost/replica:0/task:0/device:"
@@ -16,7 +16,7 @@ FAST = DeviceProfile(speed=10.0, call_s=1e-5, link=LINK, memory_bytes=1000)
 
 def machine(names, cores=1):
     profiles = [DeviceProfile() if n.startswith("CPU") else FAST for n in names]
-    return Machine([PREFIX + n for n in names], profiles, cores)
+    return PlacementMachine([PREFIX + n for n in names], profiles, cores)
 
 
 def value():
@@ -48,21 +48,21 @@ def test_between_processes_bytes_take_the_link_between_their_hosts():
         return Link(bytes_per_s=1000.0, latency_s=hosts[key])
 
     profiles = [FAST if "GPU" in n else DeviceProfile() for n in names]
-    found = Machine(names, profiles, 1, link_of)
+    found = PlacementMachine(names, profiles, 1, link_of)
     client, a, gpu, b = found.memories
     assert len({client, a, gpu, b}) == 4
     assert found.crossing_s(1000, client, b) == pytest.approx(3.0)
     assert found.crossing_s(1000, b, a) == pytest.approx(1.5), "workers send to each other directly"
     assert found.crossing_s(1000, a, gpu) == pytest.approx(2e-3), "within a process"
     assert found.crossing_s(1000, gpu, b) == pytest.approx(1.502)
-    schedule = Schedule(found)
+    schedule = SimulatedSchedule(found)
     x = value()
     schedule.ready[x] = (0.0, gpu, 0)
     assert schedule.starts([x], [(b, found.lanes[3])], [1.0], [1000], 0.0) == [pytest.approx(1.502)]
 
 
 def test_a_value_crosses_once_and_a_link_brings_one_after_the_other():
-    schedule = Schedule(machine(["GPU:0", "CPU:0"]))
+    schedule = SimulatedSchedule(machine(["GPU:0", "CPU:0"]))
     a, b = value(), value()
     schedule.ready.update({a: (0.0, 0, 0), b: (0.0, 0, 0)})
     assert schedule.bring(a, 1, 1, 2.0, 10) == 2.0
@@ -72,7 +72,7 @@ def test_a_value_crosses_once_and_a_link_brings_one_after_the_other():
 
 
 def test_a_lane_does_one_thing_after_the_other():
-    schedule = Schedule(machine(["CPU:0", "CPU:1"], cores=2))
+    schedule = SimulatedSchedule(machine(["CPU:0", "CPU:1"], cores=2))
     assert schedule.run(0, [], 1.0) == 1.0
     assert schedule.run(0, [], 1.0) == 2.0
     assert schedule.run(1, [0.5], 1.0) == 1.5
@@ -82,13 +82,13 @@ def test_a_lane_does_one_thing_after_the_other():
 def test_threads_hand_values_over_and_one_thread_does_not():
     a = value()
     for is_one, expected in ((False, 1.0 + HAND_OVER_S), (True, 1.0)):
-        schedule = Schedule(machine(["CPU:0", "CPU:1"], cores=2), is_one)
+        schedule = SimulatedSchedule(machine(["CPU:0", "CPU:1"], cores=2), is_one)
         schedule.ready[a] = 1.0, 0, 0
         assert schedule.bring(a, 0, 1, 0.0, 0) == pytest.approx(expected)
 
 
 def test_one_thread_waits_where_it_reads_what_an_accelerator_makes():
-    schedule = Schedule(machine(["GPU:0", "CPU:0"]), is_one_thread=True)
+    schedule = SimulatedSchedule(machine(["GPU:0", "CPU:0"]), is_one_thread=True)
     a = value()
     schedule.ready[a] = schedule.run(1, [], 5.0), 1, 1
     assert schedule.bring(a, 0, 0, 1.0, 8) == 6.0

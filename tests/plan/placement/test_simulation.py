@@ -10,7 +10,7 @@ from flowscope.plan.passes.place import place
 from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.placement.choices import Choices
 from flowscope.plan.placement.kept_lists import tied_with_kept
-from flowscope.plan.placement.machine import Machine
+from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.simulation import Prediction
 
 pytestmark = pytest.mark.usefixtures("graph")
@@ -22,7 +22,7 @@ def machine(accelerators=1, link=None, memory_bytes=0, cores=1, cpus=1):
     profile = DeviceProfile(20.0, 5e-6, link or Link(), memory_bytes)
     names = [f"GPU:{i}" for i in range(accelerators)] + [f"CPU:{i}" for i in range(cpus)]
     profiles = [profile] * accelerators + [DeviceProfile()] * cpus
-    return Machine([PREFIX + n for n in names], profiles, cores)
+    return PlacementMachine([PREFIX + n for n in names], profiles, cores)
 
 
 def program_of(fetches, feeds=()):

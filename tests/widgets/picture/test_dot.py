@@ -15,7 +15,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
-from flowscope.live.bus import Feed
+from flowscope.live.bus import LiveChannel
 from flowscope.live.schema import Node
 from flowscope_widgets import digraphs, panel, picture
 
@@ -306,4 +306,4 @@ def test_the_graph_of_a_feed_and_of_a_session_are_one(graph: fs.Graph) -> None:
     y = fs.exp(fs.constant(1.0, name="one"), name="y")
     with fs.Session() as session:
         session.run(y)
-        assert fs.to_graphviz(session).source == fs.to_graphviz(Feed(graph)).source
+        assert fs.to_graphviz(session).source == fs.to_graphviz(LiveChannel(graph)).source

@@ -30,7 +30,7 @@ from flowscope.cluster.transport.frames import (
 )
 from flowscope.cluster.transport.links import Link
 from flowscope.cluster.transport.values import encoded
-from flowscope.plan.locations import Here
+from flowscope.plan.locations import ReachedSafepoint
 from flowscope.runtime.rendezvous import (
     Finish,
     Mailbox,
@@ -169,7 +169,7 @@ class OutBox(Mailbox):
         most: int,
         nbytes: int,
         gate: WaitingGate,
-        here: Here | None = None,
+        here: ReachedSafepoint | None = None,
         is_safe: bool = True,
     ) -> None:
         """Waits, if so much is unread, until half of that is read; see `Mailbox.throttle`."""
@@ -217,7 +217,9 @@ class InBox(Mailbox):
         #: What has come after a large value that is not there yet, and that value.
         self._later: deque[Any] = deque()
 
-    def receive(self, gate: WaitingGate, here: Here | None = None, is_safe: bool = True) -> Any:
+    def receive(
+        self, gate: WaitingGate, here: ReachedSafepoint | None = None, is_safe: bool = True
+    ) -> Any:
         """Returns the next value; see `Mailbox.receive`."""
         values = self.values
         while True:
@@ -283,7 +285,9 @@ class InBox(Mailbox):
         if reader is not None:
             reader.wake()
 
-    def _wait_for_value(self, gate: WaitingGate, here: Here | None, is_safe: bool) -> None:
+    def _wait_for_value(
+        self, gate: WaitingGate, here: ReachedSafepoint | None, is_safe: bool
+    ) -> None:
         if self._error is not None:
             raise copy.copy(self._error)  # its traceback would hold values
         link = self._counting.link
@@ -297,7 +301,7 @@ class InBox(Mailbox):
             self._reader, self.since = None, 0.0
 
     def _wait_elsewhere(
-        self, link: Link, gate: WaitingGate, here: Here | None, is_safe: bool
+        self, link: Link, gate: WaitingGate, here: ReachedSafepoint | None, is_safe: bool
     ) -> None:
         waiter = self._reader = Waiter()
         with self._guard:

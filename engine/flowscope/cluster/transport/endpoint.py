@@ -37,7 +37,7 @@ from flowscope.cluster.transport.handshake import (
 from flowscope.cluster.transport.links import Link
 from flowscope.cluster.transport.macs import Seal
 from flowscope.cluster.transport.messages import packed
-from flowscope.cluster.transport.peers import Address, Forming, Peer, Way
+from flowscope.cluster.transport.peers import Address, Peer, PendingPeer, Way
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.runs import OnRun, PendingRun, first_done, serve
 from flowscope.cluster.transport.sender import Sender
@@ -126,7 +126,7 @@ class Endpoint(Connector):
         self._going: set[Peer] = set()
         #: Held while a peer, by its name, is connected with: two connects are one.
         self._connecting: dict[str, threading.Lock] = {}
-        self._forming: dict[int, Forming] = {}
+        self._forming: dict[int, PendingPeer] = {}
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
         self._links: dict[str, Link] = {}
@@ -421,7 +421,7 @@ class Endpoint(Connector):
             if self._is_closed:
                 one.close()
                 return
-            found = self._forming.setdefault(hello.group, Forming({}, time.monotonic()))
+            found = self._forming.setdefault(hello.group, PendingPeer({}, time.monotonic()))
             found.connections[hello.purpose] = one
             is_complete = len(found.connections) == len(PURPOSES)
             if is_complete:

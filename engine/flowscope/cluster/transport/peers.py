@@ -137,11 +137,11 @@ def _counts(one: Connection) -> tuple[int, int, int]:
 
 
 @frozen
-class Forming:
+class PendingPeer:
     """Connections of a peer that has not made all of them."""
 
     connections: dict[str, Connection]
     began: float
 
 
-__all__ = ["Address", "Forming", "Peer", "Way"]
+__all__ = ["Address", "Peer", "PendingPeer", "Way"]

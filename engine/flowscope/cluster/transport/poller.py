@@ -18,7 +18,7 @@ from flowscope.runtime.waiting import ENDS_S, join
 _READ = selectors.EVENT_READ
 
 
-class Watched(Protocol):
+class PolledConnections(Protocol):
     """What a poller looks after."""
 
     def fileno(self) -> int:
@@ -38,8 +38,8 @@ class Poller:
     def __init__(self, name: str) -> None:
         self._name = name
         self._selector = selectors.DefaultSelector()
-        self._wishes: deque[tuple[Watched, bool]] = deque()
-        self._watched: dict[int, Watched] = {}
+        self._wishes: deque[tuple[PolledConnections, bool]] = deque()
+        self._watched: dict[int, PolledConnections] = {}
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
@@ -48,7 +48,7 @@ class Poller:
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def want(self, one: Watched, is_ready: bool = False) -> None:
+    def want(self, one: PolledConnections, is_ready: bool = False) -> None:
         """Has `one.ready` called once when there is something to read; from any thread.
 
         Args:
@@ -93,7 +93,7 @@ class Poller:
                 self._take(*self._wishes.popleft())
         self._release()
 
-    def _take(self, one: Watched, is_ready: bool) -> None:
+    def _take(self, one: PolledConnections, is_ready: bool) -> None:
         if is_ready:
             one.ready()
             return
@@ -120,4 +120,4 @@ class Poller:
         self._wishes.clear()
 
 
-__all__ = ["Poller", "Watched"]
+__all__ = ["PolledConnections", "Poller"]

@@ -13,7 +13,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.providers import load, serializers
-from flowscope.graph.serialization.check import Body, Checked, Sound, attributes_with, check
+from flowscope.graph.serialization.check import Checked, CheckedBody, Sound, attributes_with, check
 from flowscope.graph.serialization.definition import (
     GraphDef,
     NodeDef,
@@ -271,7 +271,7 @@ class _Builder:
                 op = self._operations[at.node.name]
                 op.forward = self._operations.get(at.node.forward)
 
-    def _add_function(self, body: Body) -> None:
+    def _add_function(self, body: CheckedBody) -> None:
         written = body.function
         if not function_makers:
             load("function_makers")

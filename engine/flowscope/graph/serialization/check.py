@@ -65,7 +65,7 @@ class Checked:
 
 
 @mutable
-class Body:
+class CheckedBody:
     """A function that is sound.
 
     Attributes:
@@ -106,7 +106,7 @@ class Signature:
 class Sound:
     """A GraphDef that is sound: functions, each behind those that it calls, and operations."""
 
-    functions: list[Body]
+    functions: list[CheckedBody]
     nodes: list[Checked]
 
 
@@ -128,7 +128,7 @@ def check(graph_def: GraphDef, mapped: Mapping[str, Tensor]) -> Sound:
     ordered = callees_first(graph_def.functions)
     _check_calls(ordered)
     for function in ordered:
-        body = Body(function, _check_nodes(function.node, {}, signatures))
+        body = CheckedBody(function, _check_nodes(function.node, {}, signatures))
         signatures[function.name] = _signature(body)
         bodies.append(body)
     nodes = _check_nodes(graph_def.node, mapped, signatures)
@@ -163,7 +163,7 @@ def _check_calls(ordered: Sequence[FunctionDef]) -> None:
 
 
 def _check_captures(
-    bodies: Sequence[Body], nodes: Sequence[Checked], mapped: Mapping[str, Tensor]
+    bodies: Sequence[CheckedBody], nodes: Sequence[Checked], mapped: Mapping[str, Tensor]
 ) -> None:
     """Raises InvalidArgumentError unless what functions capture exists."""
     everything = [*nodes, *[at for body in bodies for at in body.nodes]]
@@ -177,7 +177,7 @@ def _check_captures(
                 )
 
 
-def _signature(body: Body) -> Signature:
+def _signature(body: CheckedBody) -> Signature:
     function = body.function
     if len(function.captures) > len(function.parameters):
         raise InvalidArgumentError(f"{function.name!r} captures more than it has parameters")

@@ -10,7 +10,7 @@ from flowscope.errors import DTypeError
 from flowscope.graph.dtypes import DType
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.op import Spec
-from flowscope.graph.origin import Origin, Place
+from flowscope.graph.origin import Origin, SourceLine
 from flowscope.graph.providers import serializer
 from flowscope.graph.shapes import Dims
 
@@ -19,7 +19,7 @@ Output = tuple[DType, Dims]
 
 
 @frozen
-class WrittenPlace(Place):
+class WrittenPlace(SourceLine):
     """A line of code as a file tells it: the code itself is not at hand."""
 
     @property
@@ -33,7 +33,7 @@ class WrittenOrigin(Origin):
 
     __slots__ = ("_places",)
 
-    def __init__(self, places: tuple[Place, ...]) -> None:
+    def __init__(self, places: tuple[SourceLine, ...]) -> None:
         super().__init__(())
         self._places = places
 
@@ -43,12 +43,12 @@ class WrittenOrigin(Origin):
         return (id(self._places),)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[SourceLine, ...]:
         """The user's lines, innermost first; empty if there was none."""
         return self._places
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> SourceLine | None:
         """The user's innermost line."""
         return self._places[0] if self._places else None
 

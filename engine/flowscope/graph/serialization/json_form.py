@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError
-from flowscope.graph.origin import Origin, Place
+from flowscope.graph.origin import Origin, SourceLine
 from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import (
     FunctionDef,
@@ -77,7 +77,7 @@ def _write_function(function: FunctionDef, places: _Places) -> dict[str, Any]:
     return facts | {"operations": [_write_node(n, places) for n in function.node]}
 
 
-def _write_place(place: Place) -> list[Any]:
+def _write_place(place: SourceLine) -> list[Any]:
     line = [short_file(place.filename), place.cell, place.line]
     return [*line, place.function] if place.function else line
 
@@ -86,7 +86,7 @@ class _Places:
     """Numbers the places of operations as they come."""
 
     def __init__(self) -> None:
-        self.known: dict[Place, int] = {}
+        self.known: dict[SourceLine, int] = {}
         self._by_origin: dict[tuple[int, ...], list[int]] = {}
         self._kept: list[Origin] = []
 
@@ -181,12 +181,12 @@ def read_document(document: dict[str, Any]) -> GraphDef:
     return GraphDef(node, seed, names, functions)
 
 
-def _read_nodes(facts: dict[str, Any], where: str, places: list[Place]) -> list[NodeDef]:
+def _read_nodes(facts: dict[str, Any], where: str, places: list[SourceLine]) -> list[NodeDef]:
     operations = take(facts, "operations", list, where)
     return [_read_node(f, f"{where}, operation {i}", places) for i, f in enumerate(operations)]
 
 
-def _read_function(facts: Any, where: str, places: list[Place]) -> FunctionDef:
+def _read_function(facts: Any, where: str, places: list[SourceLine]) -> FunctionDef:
     if type(facts) is not dict or type(facts.get("name")) is not str:
         raise InvalidArgumentError(f"{where} has no name")
     where = f"function {facts['name']!r}"
@@ -195,7 +195,7 @@ def _read_function(facts: Any, where: str, places: list[Place]) -> FunctionDef:
     return FunctionDef(facts["name"], _read_nodes(facts, where, places), *lists)
 
 
-def _read_place(facts: Any) -> Place:
+def _read_place(facts: Any) -> SourceLine:
     match facts:
         case [str(file), int() | None as cell, int(line)]:
             return WrittenPlace(file, cell, line)
@@ -204,7 +204,7 @@ def _read_place(facts: Any) -> Place:
     raise InvalidArgumentError(f"expected a place [file, cell, line, function], got {facts!r}")
 
 
-def _read_node(facts: Any, where: str, places: list[Place]) -> NodeDef:
+def _read_node(facts: Any, where: str, places: list[SourceLine]) -> NodeDef:
     if type(facts) is not dict or type(facts.get("name")) is not str:
         raise InvalidArgumentError(f"{where} has no name")
     name: str = facts["name"]
@@ -245,7 +245,7 @@ def _output(facts: Any) -> Output:
     raise InvalidArgumentError(f"expected an output [dtype, shape], got {facts!r}")
 
 
-def _read_origin(indices: list[Any], places: list[Place], where: str) -> Origin | None:
+def _read_origin(indices: list[Any], places: list[SourceLine], where: str) -> Origin | None:
     if not all(type(i) is int and 0 <= i < len(places) for i in indices):
         raise InvalidArgumentError(f"{where}: its origin lists places that the graph does not have")
     return WrittenOrigin(tuple([places[i] for i in indices])) if indices else None

@@ -31,7 +31,7 @@ from flowscope.graph.serialization.values import decode, encode
 
 
 @frozen
-class Kind:
+class CollectionKind:
     """Objects that stand in collections and are written by their facts.
 
     Attributes:
@@ -55,10 +55,10 @@ UNBOUND = "unbound_inputs"
 _UNBOUND_INPUT = "$unbound_inputs_"
 
 #: All kinds, by name.
-kinds: dict[str, Kind] = {}
+kinds: dict[str, CollectionKind] = {}
 
 
-def register_kind(kind: Kind) -> None:
+def register_kind(kind: CollectionKind) -> None:
     """Lets collections with objects of a class be written."""
     kinds[kind.name] = kind
 
@@ -204,7 +204,7 @@ class _Writer:
                 return self._object(known, value)
         return {"value": encode(value)}
 
-    def _object(self, kind: Kind, value: Any) -> dict[str, Any] | None:
+    def _object(self, kind: CollectionKind, value: Any) -> dict[str, Any] | None:
         facts = kind.write(value)
         if not all(self._has(_op_name(n)) for n in _references(facts)):
             return None
@@ -338,4 +338,4 @@ def _read_slices(facts: dict[str, Any], find: Callable[[str], Any]) -> IndexedSl
     return IndexedSlices(*[None if p is None else find(p) for p in parts])
 
 
-register_kind(Kind("slices", IndexedSlices, _write_slices, _read_slices))
+register_kind(CollectionKind("slices", IndexedSlices, _write_slices, _read_slices))

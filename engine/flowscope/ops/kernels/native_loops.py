@@ -22,7 +22,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Bytes", "Loops", "Words32", "Words64", "loops"]
+__all__ = ["Bytes", "NativeLoops", "Words32", "Words64", "loops"]
 
 #: Arrays of unsigned integers of 8, 32 and 64 bits: `bytes`, or NumPy's arrays in C order.
 Bytes: TypeAlias = Any
@@ -38,7 +38,7 @@ _COMPARED: dict[type, str] = {
 }  # fmt: skip
 
 
-class Loops(NamedTuple):
+class NativeLoops(NamedTuple):
     """Functions that are compiled, or run as Python.
 
     Attributes:
@@ -50,7 +50,9 @@ class Loops(NamedTuple):
     given: Callable[[Any], Any]
 
 
-def loops(functions: Sequence[Callable[..., int]], slow: Mapping[str, Callable[..., int]]) -> Loops:
+def loops(
+    functions: Sequence[Callable[..., int]], slow: Mapping[str, Callable[..., int]]
+) -> NativeLoops:
     """Returns the functions, compiled where that is possible.
 
     Args:
@@ -59,10 +61,10 @@ def loops(functions: Sequence[Callable[..., int]], slow: Mapping[str, Callable[.
             Python; by name.
     """
     try:
-        return Loops(_compiled(functions), lambda array: array.ctypes.data)
+        return NativeLoops(_compiled(functions), lambda array: array.ctypes.data)
     except (ImportError, RuntimeError):
         # The elements of a view are Python's integers, which do not overflow.
-        return Loops(tuple([_as_python(f, slow) for f in functions]), memoryview)
+        return NativeLoops(tuple([_as_python(f, slow) for f in functions]), memoryview)
 
 
 def _as_python(function: Any, slow: Mapping[str, Callable[..., int]]) -> Callable[..., int]:

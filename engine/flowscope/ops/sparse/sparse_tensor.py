@@ -15,7 +15,7 @@ from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.overloads import operate, operators
-from flowscope.graph.serialization.meta import Kind, register_kind
+from flowscope.graph.serialization.meta import CollectionKind, register_kind
 from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
 from flowscope.ops.core.flow import placeholder, placeholder_with_default
 from flowscope.ops.math.elementwise import multiply
@@ -308,7 +308,7 @@ def _read(facts: dict[str, Any], find: Callable[[str], Any]) -> SparseTensor:
     return made
 
 
-register_kind(Kind("sparse", SparseTensor, _write, _read))
+register_kind(CollectionKind("sparse", SparseTensor, _write, _read))
 
 
 def _product(x: Any, y: Any) -> Any:

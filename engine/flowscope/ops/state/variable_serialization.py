@@ -9,7 +9,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.serialization.meta import Kind
+from flowscope.graph.serialization.meta import CollectionKind
 from flowscope.ops.state.variable_def import VariableDef
 from flowscope.ops.state.variables import (
     SaveSliceInfo,
@@ -136,4 +136,4 @@ def _member(members: Any, facts: dict[str, Any], key: str) -> Any:
 
 
 #: How variables stand in collections that are written.
-VARIABLES = Kind("variable", Variable, variable_def, variable_of)
+VARIABLES = CollectionKind("variable", Variable, variable_def, variable_of)

@@ -22,7 +22,7 @@ from flowscope.graph.dtypes import DType, as_dtype, string
 from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.serialization.meta import Kind, register_kind
+from flowscope.graph.serialization.meta import CollectionKind, register_kind
 from flowscope.ops.core.build import apply, apply_many, apply_none, on_values
 from flowscope.ops.core.handles import add_handle
 from flowscope.ops.state.graph_keys import GraphKeys
@@ -446,4 +446,4 @@ def _reader(kind: type[MutableTable]) -> Callable[..., MutableTable]:
 
 
 for _name, _kind in (("table", MutableHashTable), ("dense_table", MutableDenseHashTable)):
-    register_kind(Kind(_name, _kind, _write, _reader(_kind)))
+    register_kind(CollectionKind(_name, _kind, _write, _reader(_kind)))

@@ -23,7 +23,7 @@ from flowscope.graph.constant import Const
 from flowscope.graph.expression import number_text, python_text
 from flowscope.graph.op import is_special
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.breakpoints import Stand
+from flowscope.plan.breakpoints import BlockBreakpoint
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, out_expression, reuse
 from flowscope.plan.codegen.code import Code, Line, compiled
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
@@ -40,9 +40,9 @@ from flowscope.plan.codegen.safepoints import (
     STRETCH_S,
     Deopt,
     LoopNames,
-    Names,
     OsrEntry,
-    Places,
+    ValueVariables,
+    VariableNames,
     safepoint,
     to_caller,
 )
@@ -211,7 +211,7 @@ class Writer:
         self.text: list[str] = []
         self.lines: list[Line] = []
         self.depth = 1
-        self.place = Places()
+        self.place = ValueVariables()
         #: The local variables of the mailboxes by what goes through them.
         self.mailboxes: dict[str, str] = {}
         self.converted: dict[Value, str] = {}
@@ -227,7 +227,7 @@ class Writer:
         self.loops: tuple[tuple[Node, str], ...] = ()
         self.program = Program(region.nodes, region.inputs, region.outputs)
         self.unboxed = unboxed_values(self.program)
-        self.names = Names(self.place, self.unboxed.values, self.namespace)
+        self.names = VariableNames(self.place, self.unboxed.values, self.namespace)
 
     def code(self, before: Code | None = None) -> Code:
         """Returns the function; see `generate`."""
@@ -531,7 +531,7 @@ class Writer:
         )
         self.work = 0.0
 
-    def breakpoint(self, stand: Stand, number: int) -> None:
+    def breakpoint(self, stand: BlockBreakpoint, number: int) -> None:
         """Writes a safepoint that the step comes to where a breakpoint asks for it.
 
         Args:

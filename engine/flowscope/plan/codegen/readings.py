@@ -45,7 +45,7 @@ class StampTable:
 
 
 @frozen
-class Block:
+class ReadingBlock:
     """The slots of a loop or a branch: those from `first` to before `end`.
 
     Attributes:
@@ -148,7 +148,7 @@ class SlotTable:
         self._kinds: list[int] = []
         #: Per slot the next one if the next reading is positive, and if it is negative.
         self._next: list[tuple[int, int]] = []
-        blocks: list[Block] = []
+        blocks: list[ReadingBlock] = []
         self.entry = self._block(table, -1, _NOWHERE, blocks)
         self.owner = np.array(self._owners, np.int32)
         self.kind = np.array(self._kinds, np.int8)
@@ -165,7 +165,7 @@ class SlotTable:
         return len(self._owners) - 1
 
     def _block(
-        self, table: StampTable, parent: int, follow: tuple[int, int], blocks: list[Block]
+        self, table: StampTable, parent: int, follow: tuple[int, int], blocks: list[ReadingBlock]
     ) -> tuple[int, int]:
         """Makes the slots of a block; returns those that it may begin with."""
         first = len(self.nodes)
@@ -182,18 +182,26 @@ class SlotTable:
         return follow
 
     def _branch(
-        self, index: int, inner: Sequence[StampTable], follow: tuple[int, int], blocks: list[Block]
+        self,
+        index: int,
+        inner: Sequence[StampTable],
+        follow: tuple[int, int],
+        blocks: list[ReadingBlock],
     ) -> tuple[int, int]:
         close = self._slot(index, CLOSE, follow)
         marks = [self._slot(index, BRANCH) for _ in inner]
         for slot, block in zip(marks, inner, strict=True):
             self._next[slot] = self._block(block, index, (close, close), blocks)
-        blocks.append(Block(index, close, len(self._owners), close))
+        blocks.append(ReadingBlock(index, close, len(self._owners), close))
         then, orelse = marks
         return orelse, then
 
     def _loop(
-        self, index: int, inner: Sequence[StampTable], follow: tuple[int, int], blocks: list[Block]
+        self,
+        index: int,
+        inner: Sequence[StampTable],
+        follow: tuple[int, int],
+        blocks: list[ReadingBlock],
     ) -> tuple[int, int]:
         node = self.nodes[index]
         assert isinstance(node, LoopNode)
@@ -208,7 +216,7 @@ class SlotTable:
                 entry = close, self._slot(index, TEST, entry)
         own_tests = before, len(self._owners)
         self._next[following] = self._block(body, index, entry, blocks)
-        blocks.append(Block(index, close, len(self._owners), close, following, own_tests))
+        blocks.append(ReadingBlock(index, close, len(self._owners), close, following, own_tests))
         return entry
 
     def _join(self) -> None:
@@ -288,7 +296,7 @@ class SlotTable:
             cursor.entry = self._next[slots[-1]]
         return slots
 
-    def _within(self, block: Block, cursor: Cursor, found: Reading) -> Array:
+    def _within(self, block: ReadingBlock, cursor: Cursor, found: Reading) -> Array:
         """Fills in what a loop or a branch says of the readings in it; returns its new frames."""
         at = np.flatnonzero((found.slots >= block.first) & (found.slots < block.end))
         if not len(at):
@@ -320,7 +328,7 @@ class SlotTable:
 
     def _iterations(
         self,
-        block: Block,
+        block: ReadingBlock,
         found: Reading,
         at: Array,
         entries: Array,
@@ -345,4 +353,4 @@ class SlotTable:
         return (kind == LEAF) | (kind == CLOSE)
 
 
-__all__ = ["CLOSE", "LEAF", "Block", "Cursor", "Open", "Reading", "SlotTable", "StampTable"]
+__all__ = ["CLOSE", "LEAF", "Cursor", "Open", "Reading", "ReadingBlock", "SlotTable", "StampTable"]

@@ -19,12 +19,12 @@ import numpy as np
 from flowscope.graph.lazy import frozen
 from flowscope.plan.breakpoints import next_operation
 from flowscope.plan.locations import (
+    BlockLocation,
     DeoptState,
-    Location,
     LoopState,
     NestedRun,
     Part,
-    Where,
+    StepLocation,
     loops_at,
     replace_in,
     values_in,
@@ -80,7 +80,7 @@ class OsrEntry:
 
 @frozen
 class NamedLocation:
-    """A block around a safepoint: a `Location` with names in place of values."""
+    """A block around a safepoint: a `BlockLocation` with names in place of values."""
 
     program: Program
     index: int
@@ -88,7 +88,7 @@ class NamedLocation:
     loop: LoopNames | None
 
 
-class Places(dict[Value, str]):
+class ValueVariables(dict[Value, str]):
     """Which variable holds each value at the line that is being written, and did at those before.
 
     A function has many safepoints, and many values may be alive at each. So they are not written
@@ -139,7 +139,7 @@ class Places(dict[Value, str]):
 
 
 @frozen
-class Names:
+class VariableNames:
     """What the variables of one function stand for.
 
     Attributes:
@@ -148,7 +148,7 @@ class Names:
         namespace: The function's globals, constants among them.
     """
 
-    places: Places
+    places: ValueVariables
     unboxed: Collection[Value]
     namespace: Mapping[str, Any]
 
@@ -167,7 +167,7 @@ class Safepoint:
     """
 
     def __init__(
-        self, index: int, locations: tuple[NamedLocation, ...], names: Names, deopt: Deopt
+        self, index: int, locations: tuple[NamedLocation, ...], names: VariableNames, deopt: Deopt
     ) -> None:
         self.index = index
         self.is_back_edge = locations[-1].part == "back"
@@ -255,14 +255,16 @@ class Safepoint:
         """The local variables that hold values."""
         return {n: v for n, v, _ in self._values}
 
-    def locations(self, live: Mapping[str, Any]) -> tuple[Location, ...]:
+    def locations(self, live: Mapping[str, Any]) -> tuple[BlockLocation, ...]:
         """Returns the blocks around, with the loops' states."""
         return tuple(
-            Location(v.program, v.index, v.part, None if v.loop is None else _state(v.loop, live))
+            BlockLocation(
+                v.program, v.index, v.part, None if v.loop is None else _state(v.loop, live)
+            )
             for v in self._locations
         )
 
-    def where(self, live: Mapping[str, Any], run: Any, is_breakpoint: bool = False) -> Where:
+    def where(self, live: Mapping[str, Any], run: Any, is_breakpoint: bool = False) -> StepLocation:
         """Returns where the step is; at a breakpoint, before an operation of the graph."""
         locations = self.locations(live)
         innermost = locations[-1]
@@ -272,7 +274,7 @@ class Safepoint:
         node = nodes[at] if innermost.part != "back" and at < len(nodes) else None
         loops = [s.loop for s in locations if s.loop is not None]
         own = loops_at(loops, node, self.deopt_state(live).values)
-        return where_in(run, Where("compiled", own, node))
+        return where_in(run, StepLocation("compiled", own, node))
 
 
 def to_caller(gate: Any, run: Any, resources: tuple[Any, ...], state: DeoptState) -> DeoptState:
@@ -306,7 +308,7 @@ class _Here:
         """The node that comes next; None at the end of an iteration."""
         return self.where().node
 
-    def where(self) -> Where:
+    def where(self) -> StepLocation:
         """Returns where it is."""
         return self._point.where(self._live, self._run, self.is_breakpoint)
 

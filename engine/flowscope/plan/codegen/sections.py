@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import resource
 from flowscope.plan.codegen.control_flow import number_type
-from flowscope.plan.passes.forks import Fork, find_forks
+from flowscope.plan.passes.forks import ForkedSection, find_forks
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program, Value
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer
 
 
-class Tasks(Protocol):
+class SectionTasks(Protocol):
     """The sections that one call of a function hands out."""
 
     def fork(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -37,7 +37,7 @@ class Tasks(Protocol):
 
 
 #: Makes the tasks of one call.
-MakeTasks = Callable[[], Tasks]
+MakeTasks = Callable[[], SectionTasks]
 
 
 class Sections:
@@ -49,9 +49,9 @@ class Sections:
     """
 
     def __init__(self, program: Program, seconds: Callable[[Node], float]) -> None:
-        self._of: dict[int, tuple[Fork, ...]] = {}
+        self._of: dict[int, tuple[ForkedSection, ...]] = {}
         #: The task and the outputs of each section that was handed out, by its block.
-        self._out: dict[tuple[int, Fork], tuple[str, Any, tuple[Value, ...]]] = {}
+        self._out: dict[tuple[int, ForkedSection], tuple[str, Any, tuple[Value, ...]]] = {}
         self._count = 0
         self._find(program, seconds)
 
@@ -71,12 +71,12 @@ class Sections:
             if fork.ready == scope.index:
                 self._fork(writer, scope, fork)
 
-    def at(self, scope: BlockScope) -> Fork | None:
+    def at(self, scope: BlockScope) -> ForkedSection | None:
         """Returns the section that stands at the node that comes next."""
         forks = self._of.get(id(scope.program), ())
         return next((f for f in forks if f.start == scope.index), None)
 
-    def _fork(self, writer: Writer, scope: BlockScope, fork: Fork) -> None:
+    def _fork(self, writer: Writer, scope: BlockScope, fork: ForkedSection) -> None:
         stretch = scope.nodes[fork.start : fork.end]
         nodes = tuple([n for n in stretch if not isinstance(n.op, Const)])
         own = {v for n in nodes for v in n.outputs}
@@ -94,7 +94,7 @@ class Sections:
         writer.emit(f"t{number} = tasks.fork(q{number}, gate, run, ({arguments}), resources)")
         self._out[id(scope.program), fork] = f"t{number}", code, given
 
-    def write_join(self, writer: Writer, scope: BlockScope, fork: Fork) -> None:
+    def write_join(self, writer: Writer, scope: BlockScope, fork: ForkedSection) -> None:
         """Takes the results of the section that stands at the node that comes next."""
         task, code, given = self._out[id(scope.program), fork]
         stretch = scope.nodes[fork.start : fork.end]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.breakpoints import Asked, Stand, stands
+from flowscope.plan.breakpoints import BlockBreakpoint, BreakpointTable, stands
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import LoopNode
 
@@ -89,9 +89,9 @@ class Breakpoints(Variant):
 class _BreakpointProbe(Probe):
     def __init__(self, chosen: Breakpoints) -> None:
         self._chosen = chosen
-        self._asked = Asked()
+        self._asked = BreakpointTable()
         #: Per block that is being written, where steps come to breakpoints.
-        self._stands: dict[int, tuple[Program, dict[int, list[Stand]]]] = {}
+        self._stands: dict[int, tuple[Program, dict[int, list[BlockBreakpoint]]]] = {}
 
     def adds_to(self, block: Program) -> bool:
         """Whether a chosen node is in a block."""
@@ -118,7 +118,7 @@ class _BreakpointProbe(Probe):
         """Writes the breakpoints that stand behind the last node of a block."""
         self.before(writer, scope)
 
-    def _found(self, scope: BlockScope) -> dict[int, list[Stand]]:
+    def _found(self, scope: BlockScope) -> dict[int, list[BlockBreakpoint]]:
         closed = [i for i in range(len(scope.nodes)) if scope.is_closed(i)]
         return stands(scope.nodes, scope.unsafe, closed, self._chosen.before, self._chosen.after)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from flowscope.ops.core.flow import Placeholder
 from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
-from flowscope.plan.rewriting import Edits, with_nodes
+from flowscope.plan.rewriting import ProgramEdits, with_nodes
 from flowscope.plan.structured import CondNode, LoopNode
 
 
@@ -21,7 +21,7 @@ def eliminate_dead_code(program: Program) -> Program:
     """Returns an ordered program without results of blocks that nothing uses."""
     if not any(n.blocks for n in program.nodes):
         return program
-    edits = Edits()
+    edits = ProgramEdits()
     live = set(program.fetches)
     live.update(v for n in program.nodes for v in n.inputs if is_back_edge(v, n))
     kept = set(program.targets)
@@ -45,14 +45,14 @@ def _is_needed(node: Node, live: set[Value], kept: set[Node]) -> bool:
     return node.has_effect
 
 
-def _trim_cond(node: CondNode, live: set[Value], edits: Edits) -> list[Value]:
+def _trim_cond(node: CondNode, live: set[Value], edits: ProgramEdits) -> list[Value]:
     """Leaves to a branch the results that are used; returns what it takes then."""
     used = [i for i, v in enumerate(node.outputs) if v in live]
     blocks = [_block(b, b.feeds, [b.fetches[i] for i in used]) for b in node.blocks]
     return _trimmed(node, [node.pred], blocks, used, edits)
 
 
-def _trim_loop(node: LoopNode, live: set[Value], edits: Edits) -> list[Value]:
+def _trim_loop(node: LoopNode, live: set[Value], edits: ProgramEdits) -> list[Value]:
     """Leaves to a loop the variables and lists that are used; returns what it takes then."""
     op, body, conditions = node.op, node.body, node.conditions
     n = node.variables
@@ -82,7 +82,7 @@ def _trim_loop(node: LoopNode, live: set[Value], edits: Edits) -> list[Value]:
 
 
 def _trimmed(
-    node: Node, explicit: list[Value], blocks: list[Program], used: list[int], edits: Edits
+    node: Node, explicit: list[Value], blocks: list[Program], used: list[int], edits: ProgramEdits
 ) -> list[Value]:
     """Gives a node these blocks, and some of its outputs; returns what it takes then."""
     if any(a is not b for a, b in zip(blocks, node.blocks, strict=True)):

@@ -39,7 +39,7 @@ _MOST_NODES = 64
 
 
 @frozen
-class Fork:
+class ForkedSection:
     """A section, by the positions of its nodes.
 
     Attributes:
@@ -52,7 +52,7 @@ class Fork:
     end: int
 
 
-def find_forks(program: Program, seconds: Callable[[Node], float]) -> tuple[Fork, ...]:
+def find_forks(program: Program, seconds: Callable[[Node], float]) -> tuple[ForkedSection, ...]:
     """Returns the sections of a block that pay, in the order in which they stand; none overlap.
 
     Args:
@@ -65,7 +65,7 @@ def find_forks(program: Program, seconds: Callable[[Node], float]) -> tuple[Fork
     if sum(t for t in takes if t >= _LARGE_S) < 2 * WORTH_S:
         return ()
     finder = _Finder(nodes, takes)
-    found: list[Fork] = []
+    found: list[ForkedSection] = []
     start = 0
     while start < len(nodes):
         fork = finder.best(start)
@@ -88,12 +88,12 @@ class _Finder:
         #: What of each node's work no section overlaps with yet.
         self._left = [t if t >= _LARGE_S else 0.0 for t in takes]
 
-    def best(self, start: int) -> Fork | None:
+    def best(self, start: int) -> ForkedSection | None:
         """Returns the section that begins at a node and saves most; None if none saves enough."""
         if not self._may_move(start):
             return None
         ready, most, work = 0, 0.0, 0.0
-        best: Fork | None = None
+        best: ForkedSection | None = None
         read = end = start
         while end < len(self._nodes) and end - start < _MOST_NODES:
             node = self._nodes[end]
@@ -108,11 +108,11 @@ class _Finder:
                 work += self._takes[end] if is_large else 0.0
                 saved = min(work, sum(self._left[ready:start]))
                 if saved > most or (saved == most and best and not is_large):
-                    best, most = Fork(ready, start, end + 1), saved
+                    best, most = ForkedSection(ready, start, end + 1), saved
             end += 1
         return best if most >= WORTH_S else None
 
-    def use(self, fork: Fork) -> None:
+    def use(self, fork: ForkedSection) -> None:
         """Notes what a section overlaps with: the work that stands nearest before it."""
         work = sum(t for t in self._takes[fork.start : fork.end] if t >= _LARGE_S)
         for i in range(fork.start - 1, fork.ready - 1, -1):
@@ -154,4 +154,4 @@ def _works_on_host(node: Node) -> bool:
     return is_host(node.device) and not is_brought
 
 
-__all__ = ["WORTH_S", "Fork", "find_forks"]
+__all__ = ["WORTH_S", "ForkedSection", "find_forks"]

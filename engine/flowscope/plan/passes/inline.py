@@ -24,7 +24,7 @@ from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.ops.core.flow import Identity
-from flowscope.plan.origins import Operations
+from flowscope.plan.origins import PlannedOperations
 from flowscope.plan.program import (
     Node,
     Program,
@@ -41,7 +41,7 @@ PlanFunction = Callable[[Node], Any]
 
 
 def inline(
-    program: Program, read: type, operations: Operations, plan_function: PlanFunction
+    program: Program, read: type, operations: PlannedOperations, plan_function: PlanFunction
 ) -> Program:
     """Returns the program without calls, and without what only unused results needed.
 
@@ -84,7 +84,7 @@ class _Inliner:
     """Walks through nodes and bodies; `same` maps values that were replaced."""
 
     def __init__(
-        self, read: type, operations: Operations, plan_function: PlanFunction, depth: int = 0
+        self, read: type, operations: PlannedOperations, plan_function: PlanFunction, depth: int = 0
     ) -> None:
         self._read = read
         self._operations = operations

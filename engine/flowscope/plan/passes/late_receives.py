@@ -16,7 +16,7 @@ from collections import defaultdict, deque
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program
-from flowscope.plan.rewriting import Edits
+from flowscope.plan.rewriting import ProgramEdits
 
 #: So many nodes of the receiving device may run between a transfer and its first use.
 AHEAD = 4
@@ -24,12 +24,12 @@ AHEAD = 4
 
 def delay_receives(program: Program) -> Program:
     """Returns a program with transfers whose transfers to other devices wait, in blocks too."""
-    edits = Edits()
+    edits = ProgramEdits()
     _delay(program, edits)
     return edits.applied(program)
 
 
-def _delay(block: Program, edits: Edits) -> None:
+def _delay(block: Program, edits: ProgramEdits) -> None:
     before: defaultdict[str, deque[Node]] = defaultdict(lambda: deque(maxlen=AHEAD))
     for node in block.nodes:
         for inner in node.blocks:

@@ -17,7 +17,7 @@ import dataclasses
 
 from flowscope.ops.state.variable_ops import ReadVariableOp
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import Edits, changed, replaced
+from flowscope.plan.rewriting import ProgramEdits, changed, replaced
 from flowscope.plan.structured import LoopNode
 
 
@@ -32,7 +32,7 @@ def hoist_loop_invariants(program: Program) -> Program:
 
 def _hoisted(program: Program) -> Program:
     """Returns the program with reads of variables before the loops whose bodies read them."""
-    edits = Edits()
+    edits = ProgramEdits()
     late: set[Node] = set()
     for node in program.nodes:
         if _is_late(node, late):
@@ -52,7 +52,7 @@ def _before(node: Node) -> list[Node]:
     return [*(v.node for v in node.inputs if v.node is not None), *node.control]
 
 
-def _hoist(node: LoopNode, late: set[Node], edits: Edits) -> None:
+def _hoist(node: LoopNode, late: set[Node], edits: ProgramEdits) -> None:
     """Takes reads of variables out of a loop's body."""
     if node.has_effect or any(n.op.is_blocking for b in node.blocks for n in b.walk()):
         return
@@ -72,7 +72,7 @@ def _hoist(node: LoopNode, late: set[Node], edits: Edits) -> None:
     _wait_outside(node, reads, edits)
 
 
-def _wait_outside(node: LoopNode, reads: dict[Node, Node], edits: Edits) -> None:
+def _wait_outside(node: LoopNode, reads: dict[Node, Node], edits: ProgramEdits) -> None:
     """Has a loop wait for reads that were taken out of it, where nodes of its body waited."""
     waited = dict.fromkeys(reads[c] for n in node.body.walk() for c in n.control if c in reads)
     if waited:
@@ -93,14 +93,14 @@ def _without_lists(program: Program) -> Program:
             own = {*body.feeds, *[v for n in body.nodes for v in n.outputs]}
             pairs = zip(node.kept, node.kept_values, strict=True)
             same.update((kept, value) for kept, value in pairs if value not in own)
-    edits = Edits()
+    edits = ProgramEdits()
     for node in program.nodes:
         if isinstance(node, LoopNode) and not same.keys().isdisjoint(node.taken):
             _use(node, same, edits)
     return edits.applied(program)
 
 
-def _use(node: LoopNode, same: dict[Value, Value], edits: Edits) -> None:
+def _use(node: LoopNode, same: dict[Value, Value], edits: ProgramEdits) -> None:
     """Has a loop use values as they are, in the place of elements of lists."""
     body, op = node.body, node.op
     pairs = list(zip(node.taken, node.elements, strict=True))

@@ -25,7 +25,7 @@ from flowscope.graph.lazy import mutable
 from flowscope.graph.op import Spec
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
-from flowscope.plan.rewriting import Edits, in_order, origins_of
+from flowscope.plan.rewriting import ProgramEdits, in_order, origins_of
 from flowscope.plan.structured import LoopNode, LoopOp
 
 #: The names of the frames around, from the outermost.
@@ -36,7 +36,7 @@ Resolve = Callable[[Value], Value]
 
 def lift_loops(program: Program) -> Program:
     """Returns a program in which loops by hand are loops, where they have the form of one."""
-    edits, same = Edits(), list[tuple[object, object]]()
+    edits, same = ProgramEdits(), list[tuple[object, object]]()
     names = {n.name for n in program.walk()}
     for block in (program, *[b for n in program.walk() for b in n.blocks]):
         if any(isinstance(n.op, Enter) for n in block.nodes):
@@ -45,7 +45,9 @@ def lift_loops(program: Program) -> Program:
     return dataclasses.replace(lifted, same=(*lifted.same, *same)) if same else lifted
 
 
-def _lift(block: Program, edits: Edits, names: set[str], same: list[tuple[object, object]]) -> None:
+def _lift(
+    block: Program, edits: ProgramEdits, names: set[str], same: list[tuple[object, object]]
+) -> None:
     frames = _frames(block)
     position = {n: i for i, n in enumerate(block.nodes)}
     for frame in () if frames is None else frames.children.values():
@@ -450,7 +452,7 @@ class _Scope:
 
 def _inside(node: Node, resolve: Resolve) -> tuple[Program, ...]:
     """Returns the blocks of a node, which take other values from outside."""
-    edits = Edits()
+    edits = ProgramEdits()
     edits.same.update((v, resolve(v)) for v in outer_values(node.blocks))
     return tuple([edits.applied(b) for b in node.blocks])
 

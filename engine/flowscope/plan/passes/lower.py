@@ -37,12 +37,12 @@ from flowscope.ops.core.flow import Identity
 from flowscope.plan.effects import WORLD, is_worldly, leaves
 from flowscope.plan.known_ops import LESS, LESS_EQUAL
 from flowscope.plan.lowering import (
-    Body,
     Branch,
-    Frame,
     Key,
-    Names,
-    Place,
+    LoweredBody,
+    LoweredFrame,
+    LoweredPlace,
+    UniqueNames,
     copied,
     is_ambient,
 )
@@ -73,7 +73,7 @@ class LoweredLoop:
 
 
 @frozen
-class Doors:
+class BoundaryEdges:
     """How values come into what became of a branch or loop, and out of it.
 
     Attributes:
@@ -102,7 +102,7 @@ class Lowered:
     places: Mapping[Node, int]
     loops: Mapping[str, LoweredLoop]
     kept: Mapping[Node, Node]
-    doors: Mapping[Node, Doors]
+    doors: Mapping[Node, BoundaryEdges]
 
 
 def lower(program: Program, chosen: Callable[[Node], bool] | None = None) -> Lowered:
@@ -122,7 +122,7 @@ class _Lowering:
     def __init__(self, program: Program, chosen: Callable[[Node], bool] | None) -> None:
         walked = list(program.walk())
         self._chosen = chosen or (lambda node: True)
-        self._names = Names(n.name for n in walked)
+        self._names = UniqueNames(n.name for n in walked)
         self._written: set[Key] = {
             h for n in walked if not n.blocks and n.writes_state for h in n.handles
         }
@@ -134,14 +134,14 @@ class _Lowering:
         self._instead: dict[Node, tuple[Node, ...]] = {}
         self._loops: dict[str, LoweredLoop] = {}
         self._kept: dict[Node, Node] = {}
-        self._doors: dict[Node, Doors] = {}
+        self._doors: dict[Node, BoundaryEdges] = {}
         #: Merges made by hand, and what stands for them: what comes around a loop comes later.
         self._merges: list[tuple[Node, Node]] = []
         #: Awaited nodes with blocks that are being lowered.
         self._open: list[Node] = []
 
     def run(self, program: Program) -> Lowered:
-        root = Place(self._names)
+        root = LoweredPlace(self._names)
         self._block(root, program)
         for node, made in self._merges:
             made.inputs = tuple([root.get(v) for v in node.inputs])
@@ -151,7 +151,7 @@ class _Lowering:
         lowered = dataclasses.replace(program, nodes=nodes, fetches=fetches, targets=targets)
         return Lowered(lowered, self._names.places, self._loops, self._kept, self._doors)
 
-    def _block(self, place: Place, program: Program) -> None:
+    def _block(self, place: LoweredPlace, program: Program) -> None:
         for node in program.nodes:
             if not (node.blocks and self._chosen(node)):
                 self._keep(place, node)
@@ -167,7 +167,7 @@ class _Lowering:
         found = dict.fromkeys(m for n in node.control for m in self._instead.get(n, (n,)))
         return tuple([n for n in found if not is_ambient(n)])
 
-    def _lower(self, place: Place, node: Node) -> None:
+    def _lower(self, place: LoweredPlace, node: Node) -> None:
         keys = self._keys(node)
         tokens = self._tokens(place, node, keys)
         if isinstance(node, CondNode):
@@ -180,7 +180,7 @@ class _Lowering:
         if node in ends:
             self._instead[node] = (ends[node],)
 
-    def _keep(self, place: Place, node: Node) -> None:
+    def _keep(self, place: LoweredPlace, node: Node) -> None:
         """Puts a copy of a node into its place; a constant or a handle as it is."""
         if is_ambient(node):
             place.add(node)
@@ -197,13 +197,13 @@ class _Lowering:
         for key, writes in keys.items():
             place.accesses.note(key, made, writes)
 
-    def _tokens(self, place: Place, node: Node, keys: dict[Key, bool]) -> dict[Key, Value]:
+    def _tokens(self, place: LoweredPlace, node: Node, keys: dict[Key, bool]) -> dict[Key, Value]:
         """Returns, per key, a value that is there once a node with blocks may touch it."""
         return {
             key: place.token(self._before(place, key, writes), node) for key, writes in keys.items()
         }
 
-    def _before(self, place: Place, key: Key, writes: bool) -> list[Node]:
+    def _before(self, place: LoweredPlace, key: Key, writes: bool) -> list[Node]:
         """The nodes that an access must wait for; none where others wait for all of them."""
         return [] if key in self._awaited else place.accesses.before(key, writes)
 
@@ -224,7 +224,9 @@ class _Lowering:
 
     # -- branches -------------------------------------------------------------------------------
 
-    def _cond(self, place: Place, node: CondNode, tokens: dict[Key, Value]) -> dict[Key, Node]:
+    def _cond(
+        self, place: LoweredPlace, node: CondNode, tokens: dict[Key, Value]
+    ) -> dict[Key, Node]:
         """Lowers a Cond; returns the token of the end per key."""
         pred = place.get(node.pred)
         control = self._controls(node)
@@ -249,16 +251,18 @@ class _Lowering:
         for output, merge in zip(node.outputs, merged, strict=False):
             place.let_stand([output], merge.outputs)
         outputs = (*node.outputs, *[None for _ in tokens])
-        self._doors[node] = Doors(tuple(entries), tuple(zip(merged, outputs, strict=True)))
+        self._doors[node] = BoundaryEdges(tuple(entries), tuple(zip(merged, outputs, strict=True)))
         return dict(zip(tokens, merged[len(node.outputs) :], strict=True))
 
     # -- loops ----------------------------------------------------------------------------------
 
-    def _loop(self, place: Place, node: LoopNode, tokens: dict[Key, Value]) -> dict[Key, Node]:
+    def _loop(
+        self, place: LoweredPlace, node: LoopNode, tokens: dict[Key, Value]
+    ) -> dict[Key, Node]:
         """Lowers a Loop; returns the token of the end per key."""
         body = node.body
         name = self._names.unique(f"{node.name}/frame")
-        frame = Frame(place, node, name, node.op.parallel_iterations, self._controls(node))
+        frame = LoweredFrame(place, node, name, node.op.parallel_iterations, self._controls(node))
         variables, counter = self._variables(place, node)
         merges = [frame.variable(start, spec) for start, spec in variables]
         orders = {key: frame.variable(token, token.spec) for key, token in tokens.items()}
@@ -268,7 +272,7 @@ class _Lowering:
         limit = None if node.count is None else frame.get(node.count)
         carried = [m.outputs[0] for m in merges]
         test = self._test(frame, node, list(node.conditions), carried, count, limit)
-        inside = Body(frame, node, test)
+        inside = LoweredBody(frame, node, test)
         switched = [self._switch(frame, inside, node, v, test) for v in carried]
         ordered = {key: self._switch(frame, inside, node, frame.end(key), test) for key in orders}
         nexts = self._iteration(inside, node, body, [s.outputs[1] for s in switched], counter)
@@ -287,10 +291,12 @@ class _Lowering:
             for key, s in ordered.items()
         }
         left += [(end, None) for end in ends.values()]
-        self._doors[node] = Doors(tuple(frame.entries), tuple(left))
+        self._doors[node] = BoundaryEdges(tuple(frame.entries), tuple(left))
         return ends
 
-    def _variables(self, place: Place, node: LoopNode) -> tuple[list[tuple[Value, Spec]], bool]:
+    def _variables(
+        self, place: LoweredPlace, node: LoopNode
+    ) -> tuple[list[tuple[Value, Spec]], bool]:
         """Returns the start and the Spec of each variable, and whether the last is a counter."""
         found = []
         for value, parameter in zip(node.starts, node.parameters, strict=True):
@@ -311,7 +317,7 @@ class _Lowering:
 
     def _test(
         self,
-        frame: Frame,
+        frame: LoweredFrame,
         node: LoopNode,
         conditions: list[Program],
         carried: list[Value],
@@ -341,7 +347,7 @@ class _Lowering:
         assert test is not None
         return frame.make(LoopCond(), "LoopCond", (test,), [Spec(bool_, ())]).outputs[0]
 
-    def _guarded(self, frame: Frame, node: Node, cond: Program, test: Value) -> Value:
+    def _guarded(self, frame: LoweredFrame, node: Node, cond: Program, test: Value) -> Value:
         """Lowers a condition that must not run once the count says that the loop ends."""
         false = frame.constant(np.False_, bool_, "ends")
         guard = CondNode(
@@ -362,14 +368,21 @@ class _Lowering:
             frame.accesses.note(key, end, keys[key])
         return frame.get(guard.outputs[0])
 
-    def _switch(self, frame: Frame, inside: Body, node: Node, value: Value, test: Value) -> Node:
+    def _switch(
+        self, frame: LoweredFrame, inside: LoweredBody, node: Node, value: Value, test: Value
+    ) -> Node:
         spec = _outside(value.spec)
         switch = frame.make(Switch(), "Switch", (value, test), [spec, spec], node)
         inside.let(switch.outputs[1])
         return switch
 
     def _iteration(
-        self, inside: Body, node: LoopNode, body: Program, switched: list[Value], has_counter: bool
+        self,
+        inside: LoweredBody,
+        node: LoopNode,
+        body: Program,
+        switched: list[Value],
+        has_counter: bool,
     ) -> list[Any]:
         """Gives the body its variables; returns their next values, or what makes them."""
         n, lists = node.variables, node.lists
@@ -389,17 +402,17 @@ class _Lowering:
             nexts.append(added.outputs[0])
         return nexts
 
-    def _push(self, inside: Body, kept: Value, value: Value) -> Value:
+    def _push(self, inside: LoweredBody, kept: Value, value: Value) -> Value:
         return inside.make(
             ListPush(), "push", (kept, inside.get(value)), [_outside(kept.spec)]
         ).outputs[0]  # fmt: skip
 
-    def _back(self, inside: Body, merge: Node, value: Value) -> None:
+    def _back(self, inside: LoweredBody, merge: Node, value: Value) -> None:
         node = inside.make(NextIteration(), "NextIteration", (value,), [_outside(value.spec)])
         merge.inputs = (*merge.inputs, node.outputs[0])
 
     def _exits(
-        self, place: Place, node: LoopNode, switched: list[Node], has_counter: bool
+        self, place: LoweredPlace, node: LoopNode, switched: list[Node], has_counter: bool
     ) -> list[tuple[Node, Value | None]]:
         """Gives the outputs that somebody uses their Exits; returns these."""
         n = node.variables
@@ -415,7 +428,7 @@ class _Lowering:
 
 
 def _lowered_loop(
-    frame: Frame, node: LoopNode, merges: list[Node], has_counter: bool, goes_on: Value
+    frame: LoweredFrame, node: LoopNode, merges: list[Node], has_counter: bool, goes_on: Value
 ) -> LoweredLoop:
     n = node.variables + node.lists
     kept = merges[n : n + len(node.kept)]

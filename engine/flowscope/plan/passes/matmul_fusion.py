@@ -29,7 +29,7 @@ from flowscope.ops.linalg.products import MatMul
 from flowscope.ops.math.arithmetic import AddN
 from flowscope.plan.known_ops import ADD
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import Edits, changed, made_like, origins_of, uses
+from flowscope.plan.rewriting import ProgramEdits, changed, made_like, origins_of, uses
 from flowscope.plan.structured import LoopNode
 
 #: Products of so many rows are as quick alone.
@@ -57,7 +57,7 @@ class _Rewriter:
         self._uses = uses(program)
         self._own = set(program.nodes)
         self._awaited = {*program.targets, *[c for n in program.nodes for c in n.control]}
-        self._edits = Edits()
+        self._edits = ProgramEdits()
         self._transposed: dict[Value, Value] = {}
         self._often = Counter(n.inputs[1] for n in program.nodes if _is_transposing(n))
 
@@ -214,7 +214,7 @@ class _Sums:
             self._lists.append(Value(self._loop, 0, list_spec(value.spec)))
         return self._lists[self._kept.index(value)], False
 
-    def finish(self, edits: Edits) -> None:
+    def finish(self, edits: ProgramEdits) -> None:
         """Takes the variables out of the loop, and lets it keep the factors."""
         loop, op, gone = self._loop, self._loop.op, self._gone
         stay = [i for i in range(loop.variables) if i not in gone]

@@ -18,7 +18,7 @@ from flowscope.control.matmul_ops import Part
 from flowscope.ops.array.joining import Split, SplitEven
 from flowscope.ops.linalg.products import MatMul
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import Edits, changed, made_like, origins_of, uses
+from flowscope.plan.rewriting import ProgramEdits, changed, made_like, origins_of, uses
 from flowscope.plan.structured import LoopNode
 
 
@@ -29,7 +29,7 @@ def slice_matmuls(program: Program) -> Program:
     inner = {n: tuple([slice_matmuls(b) for b in n.blocks]) for n in program.nodes if n.blocks}
     program = changed(program, {n: {"blocks": b} for n, b in inner.items() if b != n.blocks})
     program = _hoisted(program)
-    edits = Edits()
+    edits = ProgramEdits()
     taken: dict[tuple[Value, Part], Node] = {}
     for product, split, i in _found(program):
         key = (product.inputs[1], _part(product, split, i))
@@ -74,7 +74,7 @@ def _part(product: Node, split: Node, i: int) -> Part:
     return Part(0 if product.op.transpose_b else 1, start, start + lengths[i])
 
 
-def _narrow(product: Node, part: Value, split: Node, edits: Edits) -> None:
+def _narrow(product: Node, part: Value, split: Node, edits: ProgramEdits) -> None:
     """Has a product multiply by a part of its matrix."""
     (result,) = product.outputs
     inputs = (product.inputs[0], part)
@@ -85,7 +85,7 @@ def _narrow(product: Node, part: Value, split: Node, edits: Edits) -> None:
 
 def _hoisted(program: Program) -> Program:
     """Returns the program with parts of matrices from outside of loops before these."""
-    edits = Edits()
+    edits = ProgramEdits()
     for loop in program.nodes:
         if isinstance(loop, LoopNode):
             body = loop.body

@@ -36,7 +36,7 @@ from flowscope.plan.memories import is_host, short_name
 from flowscope.plan.program import Node, Program, Value, devices_of, is_back_edge, outer_values
 from flowscope.plan.raw_crossings import check_raw_crossings
 from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import Location, ValueLocations
+from flowscope.plan.value_locations import ValueLocation, ValueLocations
 
 
 @frozen
@@ -564,7 +564,7 @@ class _Projector:
         level.parts[device].append(made)
 
 
-def _is_in_host(at: Location) -> bool:
+def _is_in_host(at: ValueLocation) -> bool:
     return at.in_host or is_host(at.device)
 
 

@@ -22,7 +22,7 @@ from flowscope.plan.placement.choices import Choices, Found, key_of, leader
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, tied
 from flowscope.plan.program import Node, Program
-from flowscope.plan.rewriting import Edits
+from flowscope.plan.rewriting import ProgramEdits
 from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def place(
     for node in program.walk():
         if node.blocks:
             placer.place_owner(node, makers)
-    placed = Edits()
+    placed = ProgramEdits()
     for (device, reason), nodes in placer.nodes_by_place().items():
         placed.change_all(nodes, {"device": device, "reason": reason})
     found = placed.applied(program)
@@ -86,7 +86,7 @@ def place(
 
 def _wishing(program: Program, wishes: Mapping[int, str]) -> Program:
     """Returns the program with other wishes of some operations."""
-    edits = Edits()
+    edits = ProgramEdits()
     for node in program.walk():
         wish = wishes.get(node.origins[0].id) if node.origins else None
         if wish is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.origins import Operations
+from flowscope.plan.origins import PlannedOperations
 from flowscope.plan.program import Node, Program, TensorKey, Value
 from flowscope.plan.structured import kind_of
 
@@ -16,7 +16,7 @@ def prune(
     targets: Sequence[Operation],
     feeds: Sequence[Tensor],
     read: type,
-    operations: Operations,
+    operations: PlannedOperations,
 ) -> Program:
     """Returns the program of `fetches` and `targets`, nodes in order of creation.
 
@@ -56,7 +56,7 @@ def prune(
     )
 
 
-def _node(op: Operation, operations: Operations) -> Node:
+def _node(op: Operation, operations: PlannedOperations) -> Node:
     specs, definition = [t.spec for t in op.outputs], op.definition
     if definition.is_handle and op.graph.is_reshaped(op):
         definition = definition.opened()
@@ -111,7 +111,7 @@ def _fetched(
     values: dict[Tensor, Value],
     read: type,
     extra: list[Node],
-    operations: Operations,
+    operations: PlannedOperations,
 ) -> Value:
     value = values[tensor]
     if tensor.spec.dtype is not resource or value.node is None:

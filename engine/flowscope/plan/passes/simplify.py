@@ -31,7 +31,7 @@ from flowscope.graph.op import Spec, has_kernel, kernel_of
 from flowscope.ops.core.flow import Placeholder
 from flowscope.plan.origins import OperationRef
 from flowscope.plan.program import Node, Program, Value, needed, versions
-from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
+from flowscope.plan.rewriting import ProgramEdits, changed, origins_of, with_nodes
 
 #: A folded constant has at most so many bytes: more is quicker made again than kept and read.
 FOLD_BYTES = 1 << 16
@@ -68,7 +68,7 @@ class _Simplifier:
         self._program = program
         self._merges: bool = around._merges if around else merges
         self._folds: bool = around._folds if around else folds
-        self._edits: Edits = around._edits if around else Edits()
+        self._edits: ProgramEdits = around._edits if around else ProgramEdits()
         self._same: dict[Value, Value] = self._edits.same
         self._versions = versions(program.nodes)
         self._known: dict[Value, Any] = around._known if around else {}

@@ -30,9 +30,9 @@ from flowscope.plan.lowering import is_ambient
 from flowscope.plan.memories import host_of, is_host, memory_of, short_name
 from flowscope.plan.origins import named
 from flowscope.plan.program import Node, Program, Value, devices_of
-from flowscope.plan.rewriting import Edits, explicit_inputs
+from flowscope.plan.rewriting import ProgramEdits, explicit_inputs
 from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import Location, ValueLocations, located
+from flowscope.plan.value_locations import ValueLocation, ValueLocations, located
 
 
 def insert_transfers(program: Program, as_bfloat16: bool = False) -> Program:
@@ -98,7 +98,7 @@ class _Transfers:
         #: Per constant and other memory that wants it.
         self._copies: dict[tuple[Node, str], list[_Use]] = {}
         self._blocks: dict[Node, list[_Block]] = {}
-        self._edits = Edits()
+        self._edits = ProgramEdits()
         #: What is used in the place of a value.
         self._taken: dict[_Use, Value] = {}
         self._names: dict[str, Value] = {}
@@ -166,7 +166,7 @@ class _Transfers:
         self._walk(block)
         return block
 
-    def _use(self, value: Value, to: Location, use: _Use) -> None:
+    def _use(self, value: Value, to: ValueLocation, use: _Use) -> None:
         """Notes a use of a value, and where it is to lie for it."""
         node = value.node
         if value.spec.dtype is resource or (node is not None and type(node.op) is EmptyList):
@@ -193,7 +193,7 @@ class _Transfers:
             in_host = source.in_host or is_host(source.device)
             come = self._transfer(value, source.device, (device, in_host), [u for u, _ in found])
             self._taken.update((u, come) for u, wanted in found if wanted is in_host)
-            value, source = come, Location(device, in_host)
+            value, source = come, ValueLocation(device, in_host)
             del memories[in_host]
         for in_host in memories:
             uses = [u for u, wanted in found if wanted is in_host]
@@ -312,7 +312,7 @@ def _copied(node: Node, memory: str) -> Node:
     return made
 
 
-def _on_two_devices(value: Value, source: Location, to: Location, use: _Use) -> Exception:
+def _on_two_devices(value: Value, source: ValueLocation, to: ValueLocation, use: _Use) -> Exception:
     """Returns the error for a list that is kept on one device and used on another."""
     node = use.node or use.block.owner
     assert node is not None

@@ -33,7 +33,7 @@ from flowscope.plan.effects import leaves, touched
 from flowscope.plan.lowering import is_ambient
 from flowscope.plan.memories import host_of, short_name
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import Edits, changed, origins_of, with_nodes
+from flowscope.plan.rewriting import ProgramEdits, changed, origins_of, with_nodes
 from flowscope.plan.updates import UpdateGroup, gathered, let_go
 
 
@@ -77,7 +77,7 @@ class _Updates:
         nodes, groups = gathered(program.nodes, touched)
         if not groups:
             return program
-        edits = Edits()
+        edits = ProgramEdits()
         ended: tuple[Node, ...] = ()
         position = {n: i for i, n in enumerate(nodes)}
         for group in sorted(groups, key=lambda group: position[group.whole[0]]):
@@ -85,7 +85,7 @@ class _Updates:
         return edits.applied(with_nodes(program, nodes))
 
     def _make_whole(
-        self, group: UpdateGroup, is_inner: bool, edits: Edits, ended: tuple[Node, ...]
+        self, group: UpdateGroup, is_inner: bool, edits: ProgramEdits, ended: tuple[Node, ...]
     ) -> tuple[Node, ...]:
         """Puts what makes a group whole around it.
 
@@ -165,7 +165,7 @@ def _is_safe(node: Node) -> bool:
     return node.op.is_pure and node.op.expression is not None and is_number and is_float
 
 
-def _wait(group: UpdateGroup, nodes: Sequence[Node], edits: Edits) -> None:
+def _wait(group: UpdateGroup, nodes: Sequence[Node], edits: ProgramEdits) -> None:
     """Has the writes of a group wait for what is put before it."""
     for member in group.members if nodes else ():
         edits.change(member, control=(*member.control, *nodes))

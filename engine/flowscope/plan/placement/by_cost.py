@@ -8,7 +8,7 @@ from dataclasses import field
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.plan.costs import Costs
-from flowscope.plan.placement.machine import Machine
+from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.simulation import Greedy, Group, Prediction
 from flowscope.plan.program import Node, Program
 
@@ -28,7 +28,7 @@ class ByCost:
         tried: Is told of each simulation; None for nobody.
     """
 
-    machine: Machine
+    machine: PlacementMachine
     costs: Callable[[Program], Costs]
     settled: Mapping[int, str] = field(default_factory=dict)
     is_one_thread: bool = False

@@ -22,7 +22,7 @@ from flowscope.plan.placement.choices import Choices, is_binding
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, is_held, tied
 from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import Edits
+from flowscope.plan.rewriting import ProgramEdits
 from flowscope.plan.structured import LoopNode
 
 
@@ -136,7 +136,7 @@ class _Rooms:
 
 def _with_copies(program: Program, copied: Sequence[_Kept]) -> Program:
     """Returns the program in which loops keep copies of some values."""
-    edits = Edits()
+    edits = ProgramEdits()
     by_loop: defaultdict[LoopNode, list[_Kept]] = defaultdict(list)
     for kept in copied:
         by_loop[kept.loop].append(kept)

@@ -13,7 +13,7 @@ def at_once(one: str, other: str) -> Link:
     return Link(bytes_per_s=float("inf"), latency_s=0.0)
 
 
-class Machine:
+class PlacementMachine:
     """The devices of a session, by numbers.
 
     CPUs share the cores of the process: there are as many *lanes* of CPUs as there are cores that
@@ -89,4 +89,4 @@ def _way(
     return found
 
 
-__all__ = ["Machine", "at_once"]
+__all__ = ["PlacementMachine", "at_once"]

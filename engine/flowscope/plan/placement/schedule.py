@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowscope.plan.placement.machine import Machine
+from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.program import Value
 
 #: Seconds that it takes to hand a value from one thread to another.
 HAND_OVER_S = 51e-6
 
 
-class Schedule:
+class SimulatedSchedule:
     """What is known so far of a simulated step.
 
     Args:
@@ -37,7 +37,7 @@ class Schedule:
         end_s: When all is done.
     """
 
-    def __init__(self, machine: Machine, is_one_thread: bool = False) -> None:
+    def __init__(self, machine: PlacementMachine, is_one_thread: bool = False) -> None:
         self._machine = machine
         self._is_one_thread = is_one_thread
         self.ready: dict[Value, tuple[float, int, int]] = {}
@@ -149,4 +149,4 @@ class Schedule:
         return done
 
 
-__all__ = ["HAND_OVER_S", "Schedule"]
+__all__ = ["HAND_OVER_S", "SimulatedSchedule"]

@@ -19,9 +19,9 @@ from flowscope.control.lists import EmptyList
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import resource
 from flowscope.plan.costs import Costs
-from flowscope.plan.placement.machine import Machine
+from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.makers import Makers
-from flowscope.plan.placement.schedule import Schedule
+from flowscope.plan.placement.schedule import SimulatedSchedule
 from flowscope.plan.program import Node, Program, Value
 from flowscope.plan.structured import CondNode, LoopNode
 
@@ -47,9 +47,9 @@ class Simulation:
     """
 
     def __init__(
-        self, program: Program, machine: Machine, costs: Costs, is_one_thread: bool
+        self, program: Program, machine: PlacementMachine, costs: Costs, is_one_thread: bool
     ) -> None:
-        self.schedule = Schedule(machine, is_one_thread)
+        self.schedule = SimulatedSchedule(machine, is_one_thread)
         self.places: dict[Node, int] = {}
         self.finish_s: dict[Node, float] = {}
         self.peaks = [0.0] * len(machine.limits)
@@ -268,7 +268,7 @@ class Prediction(Simulation):
     def __init__(
         self,
         program: Program,
-        machine: Machine,
+        machine: PlacementMachine,
         costs: Costs,
         is_one_thread: bool = True,
         devices: Mapping[Node, str] | None = None,
@@ -312,7 +312,7 @@ class Greedy(Simulation):
     def __init__(
         self,
         program: Program,
-        machine: Machine,
+        machine: PlacementMachine,
         costs: Costs,
         groups: Sequence[Group],
         asked: Mapping[int, int],
