@@ -22,7 +22,7 @@ INTERNAL = {
     "cluster.transport.runs.LateAnswerError": "those who ask catch it, or hand out its base",
     "cluster.transport.steps._Ended": "what is left of a step that has ended; nobody is told",
     "ops.host.py_functions._NotAnArray": "caught where it is raised",
-    "ops.kernels.onednn.Refused": "caught by the kernels, which compute without oneDNN then",
+    "ops.kernels.onednn.RefusedByOneDnn": "caught by the kernels, which do without oneDNN then",
     "plan.invocation.InvocationError": "the session, or the host, makes an `OpError` of it",
     "plan.passes.lift._OtherFormError": "caught by the pass",
     "runtime.dataset_pipelines.EndOfDataset": "pipelines catch it; an iterator tells the end",

@@ -17,7 +17,7 @@ from flowscope.cluster.transport.frames import (
     step_bytes,
     value_frame,
 )
-from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.links import PeerLink
 from flowscope.cluster.transport.messages import MessageReader, packed
 from flowscope.cluster.transport.steps import Steps
 from flowscope.cluster.transport.values import decoded, empty, encoded
@@ -150,7 +150,7 @@ class _Armed:
 def _link():
     links = {}
     steps = Steps(RECEIVER, links)
-    links[SENDER] = Link(SENDER, _Unconnected(), _Bulk(), steps, _Armed())
+    links[SENDER] = PeerLink(SENDER, _Unconnected(), _Bulk(), steps, _Armed())
     return links[SENDER], steps
 
 

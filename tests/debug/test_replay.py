@@ -184,8 +184,8 @@ def test_what_does_not_follow_from_its_inputs_is_refused_with_the_reason(sess):
     sess.debug.record()
     for number, (fetch, why) in enumerate(
         [
-            (given, "a queue or a lock"),
-            (taken, "a queue or a lock"),
+            (given, "a queue, a lock or a table"),
+            (taken, "a queue, a lock or a table"),
             (called, "a Python function"),
             (told, "reads the clock"),
         ]

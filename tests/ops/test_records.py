@@ -46,7 +46,7 @@ def scanner(request, monkeypatch):
         monkeypatch.setitem(sys.modules, "llvmlite", None)
     else:
         pytest.importorskip("llvmlite")
-    made = checksums.Scanner()
+    made = checksums.RecordScanner()
     monkeypatch.setattr(checksums, "scanner", lambda: made)
     monkeypatch.setattr("flowscope.ops.input.records.scanner", lambda: made)
     return made

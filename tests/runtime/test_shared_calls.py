@@ -87,5 +87,5 @@ def test_a_call_that_fails_is_told():
     library = onednn.library()
     call = onednn.Calls(library, [])
     call.words.append((library.execute, 0, 0, 0, 0))
-    with pytest.raises(onednn.Refused, match="primitive_execute"):
+    with pytest.raises(onednn.RefusedByOneDnn, match="primitive_execute"):
         onednn.run(call)

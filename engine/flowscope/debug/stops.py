@@ -19,7 +19,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import text as shape_text
 from flowscope.ops.core.send_recv import Send, Transfer
-from flowscope.plan.locations import LoopAt, ReachedSafepoint, StepLocation
+from flowscope.plan.locations import LoopAt, StepLocation, StopPoint
 from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
 from flowscope.plan.tensor_map import TensorAt
@@ -93,7 +93,7 @@ class Stop:
             #: As it stands in the plan: (loops around, node that comes next).
             self._where: StepLocation | None = None if here is None else here.where()
 
-    def _there(self) -> AbstractContextManager[ReachedSafepoint | None]:
+    def _there(self) -> AbstractContextManager[StopPoint | None]:
         return self._session.gate.at_stop(self._step, self._number)
 
     # -- where it is ----------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class Stop:
         loops = [at.node for at in self.loops]
         return order.place(node, loops[-1] if loops else None)
 
-    def _found(self, tensor: Tensor, here: ReachedSafepoint | None) -> Any:
+    def _found(self, tensor: Tensor, here: StopPoint | None) -> Any:
         alive = {} if here is None else here.values()
         for at in self._step.plan.locate(tensor):
             array = self._array(at, alive)

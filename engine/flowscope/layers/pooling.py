@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class Pooling(Layer):
+class PoolingLayer(Layer):
     """A pool; the base of those that say along how many axes, and of what.
 
     Args:
@@ -71,38 +71,38 @@ class Pooling(Layer):
         )
 
 
-class AveragePooling1D(Pooling):
-    """Means under a moving window of signals, with the arguments of `Pooling`."""
+class AveragePooling1D(PoolingLayer):
+    """Means under a moving window of signals, with the arguments of `PoolingLayer`."""
 
     spatial, kind = 1, "AVG"
 
 
-class AveragePooling2D(Pooling):
-    """Means under a moving window of images, with the arguments of `Pooling`."""
+class AveragePooling2D(PoolingLayer):
+    """Means under a moving window of images, with the arguments of `PoolingLayer`."""
 
     spatial, kind = 2, "AVG"
 
 
-class AveragePooling3D(Pooling):
-    """Means under a moving window of volumes, with the arguments of `Pooling`."""
+class AveragePooling3D(PoolingLayer):
+    """Means under a moving window of volumes, with the arguments of `PoolingLayer`."""
 
     spatial, kind = 3, "AVG"
 
 
-class MaxPooling1D(Pooling):
-    """Maxima under a moving window of signals, with the arguments of `Pooling`."""
+class MaxPooling1D(PoolingLayer):
+    """Maxima under a moving window of signals, with the arguments of `PoolingLayer`."""
 
     spatial, kind = 1, "MAX"
 
 
-class MaxPooling2D(Pooling):
-    """Maxima under a moving window of images, with the arguments of `Pooling`."""
+class MaxPooling2D(PoolingLayer):
+    """Maxima under a moving window of images, with the arguments of `PoolingLayer`."""
 
     spatial, kind = 2, "MAX"
 
 
-class MaxPooling3D(Pooling):
-    """Maxima under a moving window of volumes, with the arguments of `Pooling`."""
+class MaxPooling3D(PoolingLayer):
+    """Maxima under a moving window of volumes, with the arguments of `PoolingLayer`."""
 
     spatial, kind = 3, "MAX"
 

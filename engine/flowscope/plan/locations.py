@@ -252,7 +252,7 @@ class Moves:
         return [move for number, move in list(self._latest) if number > count]
 
 
-class ReachedSafepoint(Protocol):
+class StopPoint(Protocol):
     """A safepoint that a step has come to."""
 
     @property

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Literal
 from flowscope.errors import CancelledError, DeadlineExceededError, FailedPreconditionError
 from flowscope.graph.current_step import current_step, steps_of_threads
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
-from flowscope.plan.locations import Moves, ReachedSafepoint, StepLocation
+from flowscope.plan.locations import Moves, StepLocation, StopPoint
 from flowscope.plan.structured import loop_name
 from flowscope.runtime import interrupt
 from flowscope.runtime.gate_states import (
@@ -249,7 +249,7 @@ class Gate(GateOfPreparations):
         self.run_until(out_of(depth).of(step) if depth else END_OF_STEP.of(step.whole))
 
     @contextmanager
-    def at_stop(self, step: Step, number: int | None = None) -> Iterator[ReachedSafepoint | None]:
+    def at_stop(self, step: Step, number: int | None = None) -> Iterator[StopPoint | None]:
         """Keeps a held step where it is, for the time of the block; gives its safepoint.
 
         Args:
@@ -295,7 +295,7 @@ class Gate(GateOfPreparations):
             self._set(self._state)
             self._changed.notify_all()
 
-    def hold(self, point: int, here: ReachedSafepoint | None = None) -> bool:
+    def hold(self, point: int, here: StopPoint | None = None) -> bool:
         """Waits while paused; returns whether the step goes on one operation at a time.
 
         Args:
@@ -338,7 +338,7 @@ class Gate(GateOfPreparations):
         finally:
             step.here = step.met = None
 
-    def _goes_on(self, step: Step, here: ReachedSafepoint | None) -> bool:
+    def _goes_on(self, step: Step, here: StopPoint | None) -> bool:
         """Notes that a step goes on; returns whether it does so one operation at a time."""
         if step.sample is not None and here is not None and not self.is_by_op:
             sample, step.sample = step.sample, None
@@ -395,7 +395,7 @@ class Gate(GateOfPreparations):
                 self._changed.notify_all()
                 self._tell_follower("resume")
 
-    def _arrive(self, step: Step, point: int, here: ReachedSafepoint | None) -> None:
+    def _arrive(self, step: Step, point: int, here: StopPoint | None) -> None:
         self._check(step)
         if step.turn is not None and (here is None or step.turn.is_met(here)):
             step.turn = None
@@ -422,13 +422,13 @@ class Gate(GateOfPreparations):
             return self._state == "pausing"
         return not self._predicates[0].lets(step)
 
-    def _is_met_at(self, step: Step, point: int, here: ReachedSafepoint | None) -> bool:
+    def _is_met_at(self, step: Step, point: int, here: StopPoint | None) -> bool:
         """Whether a step that is here has come to where it shall stand; the end of it will do."""
         if self._stays(step) or not self._predicates[0].is_meant_for(step):
             return False
         return point == -2 if here is None else self._predicates[0].is_met(here)
 
-    def _note(self, step: Step, here: ReachedSafepoint | None) -> None:
+    def _note(self, step: Step, here: StopPoint | None) -> None:
         if step.is_looked_at:
             step.is_looked_at = False
             self._set(self._state)
@@ -453,10 +453,7 @@ class Gate(GateOfPreparations):
             step.held -= 1
 
     def wait(
-        self,
-        is_done: Callable[[], bool],
-        here: ReachedSafepoint | None = None,
-        until: float = math.inf,
+        self, is_done: Callable[[], bool], here: StopPoint | None = None, until: float = math.inf
     ) -> None:
         """Waits for something that others do; they `wake` the gate when they have done it.
 

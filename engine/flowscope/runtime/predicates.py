@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import ReachedSafepoint
+from flowscope.plan.locations import StopPoint
 
 if TYPE_CHECKING:
     from flowscope.runtime.step import Step
@@ -28,7 +28,7 @@ class Predicate:
         depth: With fewer loops around it is met; None where that does not count.
     """
 
-    is_met: Callable[[ReachedSafepoint], bool]
+    is_met: Callable[[StopPoint], bool]
     is_by_op: bool = False
     step: Step | None = None
     depth: int | None = None

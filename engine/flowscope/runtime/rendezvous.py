@@ -34,7 +34,7 @@ from typing import Any, Protocol
 from flowscope.errors import OpError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import ReachedSafepoint
+from flowscope.plan.locations import StopPoint
 
 #: The numbers of the iterations around, from the outermost loop.
 Tag = tuple[int, ...]
@@ -59,7 +59,7 @@ class WaitingGate(Protocol):
     def wait(
         self,
         is_done: Callable[[], bool],
-        here: ReachedSafepoint | None = None,
+        here: StopPoint | None = None,
         until: float = math.inf,
     ) -> None:
         """Waits for something that others do; ends the wait where the step is to end."""
@@ -143,7 +143,7 @@ class Waiter:
         self,
         is_done: Callable[[], bool],
         gate: WaitingGate,
-        here: ReachedSafepoint | None,
+        here: StopPoint | None,
         until: float = math.inf,
     ) -> None:
         """Waits for a wake; a stop, a signal and a deadline end the wait, with an error.
@@ -213,7 +213,7 @@ class Mailbox:
         self.send(value)
 
     def receive(
-        self, gate: WaitingGate, here: ReachedSafepoint | None = None, is_safe: bool = True
+        self, gate: WaitingGate, here: StopPoint | None = None, is_safe: bool = True
     ) -> Any:
         """Returns the next value; waits until it has come.
 
@@ -244,7 +244,7 @@ class Mailbox:
         most: int,
         nbytes: int,
         gate: WaitingGate,
-        here: ReachedSafepoint | None = None,
+        here: StopPoint | None = None,
         is_safe: bool = True,
     ) -> None:
         """Waits, if so much is unread, until half of that is read: threads change seldom then.
@@ -274,9 +274,7 @@ class Mailbox:
             if waiter is not None:
                 waiter.wake()
 
-    def _wait_for_value(
-        self, gate: WaitingGate, here: ReachedSafepoint | None, is_safe: bool
-    ) -> None:
+    def _wait_for_value(self, gate: WaitingGate, here: StopPoint | None, is_safe: bool) -> None:
         if self._error is not None:
             raise copy.copy(self._error)  # its traceback would hold values
         waiter = self._reader = Waiter()
@@ -309,7 +307,7 @@ class Mailbox:
         waiter: Waiter,
         is_done: Callable[[], bool],
         gate: WaitingGate,
-        here: ReachedSafepoint | None,
+        here: StopPoint | None,
         is_safe: bool,
     ) -> None:
         if not is_safe:

@@ -17,7 +17,7 @@ from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.invocation import Probe
-from flowscope.plan.locations import ReachedSafepoint, StepLocation
+from flowscope.plan.locations import StepLocation, StopPoint
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.runtime.calls import PreparedCall
@@ -66,7 +66,7 @@ class ReplayPosition:
         is_op = _number(node) == self.op and node.path == self.path
         return is_op and _transfer(node) == self.transfer
 
-    def is_at(self, here: ReachedSafepoint) -> bool:
+    def is_at(self, here: StopPoint) -> bool:
         """Whether a step stands there."""
         node = here.node
         number = None if node is None else _number(node)
@@ -140,7 +140,7 @@ class Replayer(Controls):
 
     def held(
         self,
-        is_met: Callable[[ReachedSafepoint], bool] | None,
+        is_met: Callable[[StopPoint], bool] | None,
         tests: BreakTests = NO_TESTS,
         probe: Probe | None = None,
     ) -> Step | None:

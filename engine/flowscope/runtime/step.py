@@ -22,7 +22,7 @@ from flowscope.runtime.resources import VariableState
 
 if TYPE_CHECKING:
     from flowscope.plan.breakpoints import BreakTests
-    from flowscope.plan.locations import ReachedSafepoint, StepLocation
+    from flowscope.plan.locations import StepLocation, StopPoint
     from flowscope.plan.plan import Plan
     from flowscope.runtime.calls import PreparedCall
     from flowscope.runtime.gate import Gate
@@ -101,7 +101,7 @@ class Step:
     is_looked_at = False
     sample: Sample | None = None
     where: StepLocation | None = None
-    here: ReachedSafepoint | None = None
+    here: StopPoint | None = None
     feeds: tuple[Any, ...] = ()
     stops = 0
     met: Any = None
@@ -114,7 +114,7 @@ class Step:
     is_joint = False
     turn: Predicate | None = None
     is_blocked = False
-    waits_at: ReachedSafepoint | None = None
+    waits_at: StopPoint | None = None
     is_settled = False
     awaits: Awaiting | None = None
     unbegun = 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flowscope.errors import InternalError
 from flowscope.graph.current_step import current_step, preparations_of_threads
-from flowscope.plan.locations import ReachedSafepoint
+from flowscope.plan.locations import StopPoint
 from flowscope.runtime.gate_states import Preparation
 from flowscope.runtime.rendezvous import Waiter
 
@@ -64,7 +64,7 @@ def wait_for(
     what: str,
     until: float | None = None,
     owned_by: Any = OWN,
-    here: ReachedSafepoint | None = None,
+    here: StopPoint | None = None,
     look_s: float = LOOK_S,
 ) -> bool:
     """Waits until something is so that others do; they wake the waiter when they have done it.
@@ -119,7 +119,7 @@ def _wait_at_gate(
     waiter: Waiter,
     gate: Gate,
     end: float,
-    here: ReachedSafepoint | None,
+    here: StopPoint | None,
 ) -> bool:
     def is_over() -> bool:
         return is_done() or time.monotonic() >= end

@@ -27,7 +27,7 @@ from flowscope.tracing.nodes import PlanNodes
 _IN_ORDER = ("python", "op")
 
 
-class AllocationRecord(NamedTuple):
+class MemoryRecord(NamedTuple):
     """Memory that was taken, or given back.
 
     Attributes:
@@ -41,7 +41,7 @@ class AllocationRecord(NamedTuple):
 
 def allocations(
     trace: StepTrace, found: StepSpans, nodes: PlanNodes
-) -> dict[int, list[AllocationRecord]]:
+) -> dict[int, list[MemoryRecord]]:
     """Returns the records of each span that has some, by the span's row.
 
     Args:
@@ -60,13 +60,13 @@ def allocations(
     levels = memory_of(known, found, nodes, trace.begin).nbytes
     for row, change in zip(rows, np.diff(levels).tolist(), strict=True):
         if rest := change - changes.get(row, 0):
-            records.setdefault(row, []).append(AllocationRecord(int(found.spans.end[row]), rest))
+            records.setdefault(row, []).append(MemoryRecord(int(found.spans.end[row]), rest))
     return records
 
 
 def _own(
     known: Lifetimes, found: StepSpans, nodes: PlanNodes, readers_of: LastReaders | None = None
-) -> tuple[dict[int, list[AllocationRecord]], dict[int, int]]:
+) -> tuple[dict[int, list[MemoryRecord]], dict[int, int]]:
     """Returns the records of what operations make, and by how much each span changes the sum.
 
     Without `readers_of`, what is read by others than the nodes of its block is not given back here.
@@ -76,14 +76,14 @@ def _own(
     places = zip(spans.node.tolist(), spans.frame.tolist(), spans.iteration.tolist(), strict=True)
     for row, (node, frame, iteration) in enumerate(places):
         ran.setdefault(node, {})[frame, iteration] = row
-    records: dict[int, list[AllocationRecord]] = {}
+    records: dict[int, list[MemoryRecord]] = {}
     changes: dict[int, int] = {}
     for value in known.values:
         maker = value.value.node
         makes = ran.get(-1 if maker is None else nodes.index.get(maker, -1), {})
         readers = [ran.get(nodes.index.get(n, -2), {}) for n in dict.fromkeys(value.readers)]
         for place, row in makes.items():
-            records.setdefault(row, []).append(AllocationRecord(int(spans.end[row]), value.nbytes))
+            records.setdefault(row, []).append(MemoryRecord(int(spans.end[row]), value.nbytes))
             changes[row] = changes.get(row, 0) + value.nbytes
             last: int | None = None
             if readers and all(place in r for r in readers):
@@ -92,9 +92,9 @@ def _own(
                 last = readers_of.last(value.value, place)
             if last is not None:
                 last = max(last, row)
-                records[row].append(AllocationRecord(int(spans.end[last]), -value.nbytes))
+                records[row].append(MemoryRecord(int(spans.end[last]), -value.nbytes))
                 changes[last] = changes.get(last, 0) - value.nbytes
     return records, changes
 
 
-__all__ = ["AllocationRecord", "allocations"]
+__all__ = ["MemoryRecord", "allocations"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.runtime.step_trace import StepTrace
-from flowscope.tracing.recording import Split
+from flowscope.tracing.recording import TimeSplit
 
 Array = Any
 
@@ -25,7 +25,7 @@ def with_inner(own: Array, parents: Array) -> Array:
     return total
 
 
-def split(trace: StepTrace, compute: int, python: int) -> Split:
+def split(trace: StepTrace, compute: int, python: int) -> TimeSplit:
     """Returns where the time of a step went.
 
     Args:
@@ -36,7 +36,7 @@ def split(trace: StepTrace, compute: int, python: int) -> Split:
     copies = trace.fed - trace.planned + trace.done - trace.end
     waits = sum(w.end - w.begin for w in trace.waits)
     other = trace.done - trace.called - copies - waits - compute
-    return Split(compute, copies, waits, python, max(0, other))
+    return TimeSplit(compute, copies, waits, python, max(0, other))
 
 
 __all__ = ["split", "with_inner"]

@@ -26,12 +26,12 @@ from flowscope.tracing.recording import (
     Gap,
     KeptValue,
     Lane,
-    Line,
     Memory,
+    RecordedLine,
     Recording,
     Spans,
-    Split,
     TensorValues,
+    TimeSplit,
     Totals,
     TracedNode,
     TracedStep,
@@ -185,13 +185,13 @@ def _of_nodes(header: dict[str, Any], spans: dict[str, Any]) -> Any:
 
 
 def _node(data: dict[str, Any]) -> TracedNode:
-    line = None if data["line"] is None else Line(**data["line"])
+    line = None if data["line"] is None else RecordedLine(**data["line"])
     lists = {k: tuple(data[k]) for k in ("operations", "names", "waits_for")}
     return TracedNode(**{**data, **lists, "line": line})
 
 
 def _step(data: dict[str, Any]) -> TracedStep:
-    return TracedStep(**{**data, "split": Split(**data["split"])})
+    return TracedStep(**{**data, "split": TimeSplit(**data["split"])})
 
 
 __all__ = ["load", "save"]

@@ -14,7 +14,7 @@ from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.codegen.readings import SlotTable
 from flowscope.plan.program import Node, Program
 from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.tracing.recording import Line, Phase, TracedNode
+from flowscope.tracing.recording import Phase, RecordedLine, TracedNode
 
 
 class PlanNodes:
@@ -170,12 +170,12 @@ def _phase(node: Node, known: Mapping[Node, Phase]) -> Phase:
     return "gradient" if "gradient" in before else "forward"
 
 
-def _line(origin: Any) -> Line | None:
+def _line(origin: Any) -> RecordedLine | None:
     place = origin.place
     if place is None:
         return None
     file = None if place.cell is not None else place.filename
-    return Line(file, place.cell, place.line, place.text)
+    return RecordedLine(file, place.cell, place.line, place.text)
 
 
 __all__ = ["PlanNodes", "sent_bytes", "takes_time", "traced_node"]

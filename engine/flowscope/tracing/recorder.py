@@ -25,8 +25,8 @@ from flowscope.tracing.recording import (
     Memory,
     Recording,
     Spans,
-    Split,
     TensorValues,
+    TimeSplit,
     Totals,
     TracedNode,
     TracedStep,
@@ -55,7 +55,7 @@ class _Kept:
     def __init__(self, trace: StepTrace, before: StepTrace | None) -> None:
         self.trace = trace
         self.python = _between(before, trace)
-        self.split: Split | None = None
+        self.split: TimeSplit | None = None
         self.spans = 0
         self.told: TracedStep | None = None
 

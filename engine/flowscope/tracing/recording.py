@@ -30,7 +30,7 @@ LaneKind = Literal[
 
 
 @frozen
-class Line:
+class RecordedLine:
     """The user's line that made an operation.
 
     Attributes:
@@ -70,7 +70,7 @@ class TracedNode:
     type: str
     operations: tuple[int, ...]
     names: tuple[str, ...]
-    line: Line | None
+    line: RecordedLine | None
     scope: str
     device: str
     phase: Phase
@@ -153,7 +153,7 @@ class Gap:
 
 
 @frozen
-class Split:
+class TimeSplit:
     """Where the time of a step went, in nanoseconds.
 
     Attributes:
@@ -192,7 +192,7 @@ class TracedStep:
     end: int
     first: int
     last: int
-    split: Split
+    split: TimeSplit
     error: str
     is_whole: bool
 
@@ -343,13 +343,13 @@ __all__ = [
     "KeptValue",
     "Lane",
     "LaneKind",
-    "Line",
     "Memory",
     "Phase",
+    "RecordedLine",
     "Recording",
     "Spans",
-    "Split",
     "TensorValues",
+    "TimeSplit",
     "Totals",
     "TracedNode",
     "TracedStep",

@@ -12,7 +12,7 @@ from flowscope.plan.program import Node
 from flowscope.runtime import config
 from flowscope.runtime.config import DeviceStepStats, NodeExecStats, device_stats
 from flowscope.runtime.step_trace import StepTrace, clock
-from flowscope.tracing.allocations import AllocationRecord, allocations
+from flowscope.tracing.allocations import MemoryRecord, allocations
 from flowscope.tracing.decoding import Lanes, decoded, device_of_lane
 from flowscope.tracing.nodes import PlanNodes
 from flowscope.tracing.scheduling import scheduled
@@ -36,7 +36,7 @@ def stats_of(trace: StepTrace) -> tuple[DeviceStepStats, ...]:
         if position >= 0:
             times = could_begin[row], int(spans.begin[row]), int(spans.end[row])
             could, begin, end = [t + epoch_ns for t in times]
-            taken = [AllocationRecord(r.time + epoch_ns, r.nbytes) for r in records.get(row, ())]
+            taken = [MemoryRecord(r.time + epoch_ns, r.nbytes) for r in records.get(row, ())]
             one = _stats(nodes.nodes[position], could, begin, end, taken)
             device = device_of_lane(told[int(spans.lane[row])].name)
             found.setdefault(device, []).append(one)
@@ -47,7 +47,7 @@ def stats_of(trace: StepTrace) -> tuple[DeviceStepStats, ...]:
 
 
 def _stats(
-    node: Node, could_begin_ns: int, begin_ns: int, end_ns: int, records: list[AllocationRecord]
+    node: Node, could_begin_ns: int, begin_ns: int, end_ns: int, records: list[MemoryRecord]
 ) -> NodeExecStats:
     start_us = begin_ns // 1000
     end_us = max(1, -(-(end_ns - start_us * 1000) // 1000))
@@ -84,7 +84,7 @@ def label(node: Node) -> str:
     return f"{node.name} = {node.op.type}({inputs})"
 
 
-def _outputs(node: Node, records: list[AllocationRecord]) -> dict[str, Any]:
+def _outputs(node: Node, records: list[MemoryRecord]) -> dict[str, Any]:
     """Returns what is told of the outputs: their shapes, and their bytes where these are known.
 
     Args:

@@ -28,9 +28,9 @@ from flowscope.cluster.transport.frames import (
     scalar_head,
     value_frame,
 )
-from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.links import PeerLink
 from flowscope.cluster.transport.values import encoded
-from flowscope.plan.locations import ReachedSafepoint
+from flowscope.plan.locations import StopPoint
 from flowscope.runtime.rendezvous import (
     Finish,
     Mailbox,
@@ -57,7 +57,7 @@ class _Sending:
 
     __slots__ = ("_address", "_heads", "link", "nbytes", "read", "sent")
 
-    def __init__(self, address: bytes, link: Link) -> None:
+    def __init__(self, address: bytes, link: PeerLink) -> None:
         self.link = link
         self.sent = self.read = 0
         #: Bytes of the value that was sent last.
@@ -106,7 +106,7 @@ class _Counting:
 
     __slots__ = ("_address", "_frames", "_tell_at", "_window", "link", "taken")
 
-    def __init__(self, address: bytes, link: Link, window: int | None) -> None:
+    def __init__(self, address: bytes, link: PeerLink, window: int | None) -> None:
         self.link = link
         self.taken = 0
         self._address = address
@@ -142,7 +142,7 @@ class OutBox(Mailbox):
 
     __slots__ = ("_sending",)
 
-    def __init__(self, key: str, address: bytes, link: Link) -> None:
+    def __init__(self, key: str, address: bytes, link: PeerLink) -> None:
         super().__init__(key)
         self._sending = _Sending(address, link)
 
@@ -169,7 +169,7 @@ class OutBox(Mailbox):
         most: int,
         nbytes: int,
         gate: WaitingGate,
-        here: ReachedSafepoint | None = None,
+        here: StopPoint | None = None,
         is_safe: bool = True,
     ) -> None:
         """Waits, if so much is unread, until half of that is read; see `Mailbox.throttle`."""
@@ -208,7 +208,7 @@ class InBox(Mailbox):
 
     __slots__ = ("_counting", "_guard", "_large", "_later")
 
-    def __init__(self, key: str, address: bytes, link: Link, window: int | None) -> None:
+    def __init__(self, key: str, address: bytes, link: PeerLink, window: int | None) -> None:
         super().__init__(key)
         self._counting = _Counting(address, link, window)
         self._guard = threading.Lock()
@@ -218,7 +218,7 @@ class InBox(Mailbox):
         self._later: deque[Any] = deque()
 
     def receive(
-        self, gate: WaitingGate, here: ReachedSafepoint | None = None, is_safe: bool = True
+        self, gate: WaitingGate, here: StopPoint | None = None, is_safe: bool = True
     ) -> Any:
         """Returns the next value; see `Mailbox.receive`."""
         values = self.values
@@ -285,9 +285,7 @@ class InBox(Mailbox):
         if reader is not None:
             reader.wake()
 
-    def _wait_for_value(
-        self, gate: WaitingGate, here: ReachedSafepoint | None, is_safe: bool
-    ) -> None:
+    def _wait_for_value(self, gate: WaitingGate, here: StopPoint | None, is_safe: bool) -> None:
         if self._error is not None:
             raise copy.copy(self._error)  # its traceback would hold values
         link = self._counting.link
@@ -301,7 +299,7 @@ class InBox(Mailbox):
             self._reader, self.since = None, 0.0
 
     def _wait_elsewhere(
-        self, link: Link, gate: WaitingGate, here: ReachedSafepoint | None, is_safe: bool
+        self, link: PeerLink, gate: WaitingGate, here: StopPoint | None, is_safe: bool
     ) -> None:
         waiter = self._reader = Waiter()
         with self._guard:
@@ -328,7 +326,7 @@ class TaggedOutBox(TaggedMailbox):
     It counts as unread what it has not been told to be read.
     """
 
-    def __init__(self, key: str, address: bytes, link: Link) -> None:
+    def __init__(self, key: str, address: bytes, link: PeerLink) -> None:
         super().__init__(key)
         self._sending = _Sending(address, link)
 
@@ -370,7 +368,7 @@ class TaggedOutBox(TaggedMailbox):
 class TaggedInBox(TaggedMailbox):
     """The receiver's end of a key whose values a peer sends, by iterations."""
 
-    def __init__(self, key: str, address: bytes, link: Link, window: int | None) -> None:
+    def __init__(self, key: str, address: bytes, link: PeerLink, window: int | None) -> None:
         super().__init__(key)
         self._counting = _Counting(address, link, window)
         self._offers: set[Offer] = set()

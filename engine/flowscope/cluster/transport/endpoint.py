@@ -34,7 +34,7 @@ from flowscope.cluster.transport.handshake import (
     meet,
     refusal,
 )
-from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.links import PeerLink
 from flowscope.cluster.transport.macs import Seal
 from flowscope.cluster.transport.messages import packed
 from flowscope.cluster.transport.peers import Address, Peer, PendingPeer, Way
@@ -129,7 +129,7 @@ class Endpoint(Connector):
         self._forming: dict[int, PendingPeer] = {}
         self._threads: set[threading.Thread] = set()
         self._is_closed = False
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, PeerLink] = {}
         self._steps = Steps(name, self._links)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
@@ -459,7 +459,7 @@ class Endpoint(Connector):
         peer.control = Control(peer.name, control, lambda *call: self.on_call(*call), ended, aside)
         small, bulk = peer.connections["small"], peer.connections["bulk"]
         small.on_failed = bulk.on_failed = peer.control.end_with
-        peer.link = Link(peer.name, small, peer.bulk, self._steps, self._flusher)
+        peer.link = PeerLink(peer.name, small, peer.bulk, self._steps, self._flusher)
         while (old := self._take_in(peer, last)) is not None:
             self._lose(old, ConnectionResetError(f"{peer.name} was started again"))
         if self._peers.get(peer.name) is not peer:

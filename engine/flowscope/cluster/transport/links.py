@@ -55,11 +55,11 @@ class Arrivals(Protocol):
     def flush(self) -> None:
         """Writes what waits to be written to any peer."""
 
-    def take(self, link: Link, address: bytes, kind: int, code: int, body: bytes) -> None:
+    def take(self, link: PeerLink, address: bytes, kind: int, code: int, body: bytes) -> None:
         """Takes a frame; raises DataLossError if it is broken."""
 
 
-class Link:
+class PeerLink:
     """The small connection with one peer.
 
     Args:
@@ -240,4 +240,4 @@ class Link:
         return start
 
 
-__all__ = ["Arrivals", "Link"]
+__all__ = ["Arrivals", "PeerLink"]

@@ -10,7 +10,7 @@ from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.control import Control
 from flowscope.cluster.transport.counters import PeerCounters
 from flowscope.cluster.transport.dialing import Dial
-from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.links import PeerLink
 from flowscope.cluster.transport.runs import RunConnection
 from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
@@ -58,7 +58,7 @@ class Peer:
         self.address = address
         self.connections = connections
         self.control: Control
-        self.link: Link
+        self.link: PeerLink
         self.bulk = Bulk(connections["bulk"])
         self.idle: list[RunConnection] = []
         self.runs: set[Connection] = set()

@@ -16,7 +16,7 @@ from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.messages import Message, MessageReader, packed
 from flowscope.cluster.transport.values import Data
 from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
-from flowscope.plan.locations import ReachedSafepoint
+from flowscope.plan.locations import StopPoint
 from flowscope.runtime.rendezvous import Waiter
 from flowscope.runtime.waiting import OWN, is_wanted_elsewhere, owner, wait_for
 
@@ -265,7 +265,7 @@ class Answers:
         *,
         owned_by: Any = OWN,
         until: float | None = None,
-        here: ReachedSafepoint | None = None,
+        here: StopPoint | None = None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> PendingRun | None:
         """Waits until one of the runs is done; returns it, once.

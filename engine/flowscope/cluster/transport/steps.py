@@ -28,14 +28,14 @@ from flowscope.cluster.transport.frames import (
     read_tag,
     step_bytes,
 )
-from flowscope.cluster.transport.links import Link
+from flowscope.cluster.transport.links import PeerLink
 from flowscope.errors import DataLossError, UnavailableError
 
 #: So many steps that have ended are remembered.
 _ENDED = 1 << 14
 
 Box = TypeVar("Box")
-_Frame = tuple[Link, bytes, int, int, bytes]
+_Frame = tuple[PeerLink, bytes, int, int, bytes]
 
 
 class Steps:
@@ -51,7 +51,7 @@ class Steps:
         done: How many steps have ended.
     """
 
-    def __init__(self, process: str, links: dict[str, Link]) -> None:
+    def __init__(self, process: str, links: dict[str, PeerLink]) -> None:
         self.process = process
         self.boxes: dict[bytes, InBox] = {}
         self.out_boxes: dict[bytes, OutBox] = {}
@@ -149,7 +149,7 @@ class Steps:
         else:
             (self.boxes if self._placed is None else self._placed)[at] = box
 
-    def link(self, peer: str) -> Link:
+    def link(self, peer: str) -> PeerLink:
         """Returns what leads to a peer; raises UnavailableError if it is not connected."""
         found = self._links.get(peer)
         if found is None:
@@ -164,7 +164,7 @@ class Steps:
 
     # ------------------------------------------------------------ frames
 
-    def take(self, link: Link, address: bytes, kind: int, code: int, body: bytes) -> None:
+    def take(self, link: PeerLink, address: bytes, kind: int, code: int, body: bytes) -> None:
         """Takes a frame that has come; raises DataLossError if it is broken."""
         name = address[:16]
         with self._lock:
@@ -179,7 +179,7 @@ class Steps:
     def _hand_out(
         self,
         channel: ProcessChannel,
-        link: Link,
+        link: PeerLink,
         address: bytes,
         kind: int,
         code: int,
@@ -208,7 +208,7 @@ class Steps:
         else:
             raise DataLossError(f"expected a frame for key {key_number(address)}, got kind {kind}")
 
-    def _throw_away(self, link: Link, kind: int, body: bytes) -> None:
+    def _throw_away(self, link: PeerLink, kind: int, body: bytes) -> None:
         if kind & ~TAGGED == LARGE:
             if kind & TAGGED:
                 _, body = read_tag(body)

@@ -103,7 +103,7 @@ def reduced(dims: Dims, axis: Axes, keepdims: bool) -> Dims:
 
 
 @frozen
-class Reduction(Op, abstract=True, calls=5):
+class ReductionOp(Op, abstract=True, calls=5):
     """Base of the reductions: `axis` None stands for all axes."""
 
     axis: Axes = None

@@ -17,7 +17,15 @@ import numpy as np
 
 from flowscope.ops.kernels.native_loops import Bytes, Words32, Words64, loops
 
-__all__ = ["DAMAGED", "DAMAGED_LENGTH", "INCOMPLETE", "MOST_FOUND", "Found", "Scanner", "scanner"]
+__all__ = [
+    "DAMAGED",
+    "DAMAGED_LENGTH",
+    "INCOMPLETE",
+    "MOST_FOUND",
+    "Found",
+    "RecordScanner",
+    "scanner",
+]
 
 _POLYNOMIAL = 0x82F63B78
 _MASK = 0xA282EAD8
@@ -109,7 +117,7 @@ class Found(NamedTuple):
     why: int
 
 
-class Scanner:
+class RecordScanner:
     """Computes checksums and finds records."""
 
     def __init__(self) -> None:
@@ -133,9 +141,9 @@ class Scanner:
 
 
 @functools.cache
-def scanner() -> Scanner:
+def scanner() -> RecordScanner:
     """Returns the process's scanner: its loops are compiled when it is first used."""
-    return Scanner()
+    return RecordScanner()
 
 
 @functools.cache

@@ -46,7 +46,7 @@ class _Argument(ctypes.Structure):
     _fields_ = (("kind", ctypes.c_int), ("memory", _Pointer))
 
 
-class Refused(Exception):
+class RefusedByOneDnn(Exception):
     """The library cannot do what it was asked for."""
 
 
@@ -78,7 +78,7 @@ class Library:
         """Calls a function of the library; raises Refused unless it says that all is well."""
         status = getattr(self.c, f"dnnl_{name}")(*args)
         if status:
-            raise Refused(f"{name}: {status}")
+            raise RefusedByOneDnn(f"{name}: {status}")
 
     def made(self, name: str, *args: Any) -> Any:
         """Calls a function that returns a new object in its first argument."""
@@ -308,7 +308,7 @@ def run_blocks(library: Library, count: int, made: Callable[[int], Calls]) -> li
         blocks = [made(i) for i in range(count)]
         late, statuses = shared_calls([block.words for block in blocks], blocks)
     if any(statuses):
-        raise Refused(f"primitive_execute: {statuses}")
+        raise RefusedByOneDnn(f"primitive_execute: {statuses}")
     for i, block in enumerate(blocks):
         if i not in late:
             block.release()
@@ -366,7 +366,7 @@ def library() -> Library | None:
 def _loaded(path: str) -> Library | None:
     try:
         return Library(path)
-    except (OSError, AttributeError, Refused):
+    except (OSError, AttributeError, RefusedByOneDnn):
         return None
 
 
@@ -398,7 +398,7 @@ def _recipe(
     try:
         with loaded.one_thread():
             return Recipe(loaded, kind, x, k, axes, groups)
-    except Refused:
+    except RefusedByOneDnn:
         return None
 
 

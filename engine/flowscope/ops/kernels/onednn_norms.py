@@ -22,7 +22,7 @@ from flowscope.ops.kernels.onednn import (
     TRAINING,
     Calls,
     Library,
-    Refused,
+    RefusedByOneDnn,
     library,
     run,
 )
@@ -78,7 +78,7 @@ def _recipe(n: int, c: int, epsilon: float) -> NormRecipe | None:
     try:
         with loaded.one_thread():
             return NormRecipe(loaded, n, c, epsilon)
-    except Refused:
+    except RefusedByOneDnn:
         return None
 
 

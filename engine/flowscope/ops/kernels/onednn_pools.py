@@ -23,7 +23,7 @@ from flowscope.ops.kernels.onednn import (
     TRAINING,
     Calls,
     Library,
-    Refused,
+    RefusedByOneDnn,
     images_layout,
     library,
     longs_of,
@@ -131,7 +131,7 @@ def _recipe(kind: Kind, axes: tuple[Axis, ...], is_last: bool) -> PoolRecipe | N
     try:
         with loaded.one_thread():
             return PoolRecipe(loaded, kind, axes, is_last)
-    except Refused:
+    except RefusedByOneDnn:
         return None
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from flowscope.graph.op import Array, ArrayModule, frozen
-from flowscope.ops.core.axes import Reduction
+from flowscope.ops.core.axes import ReductionOp
 
 __all__: list[str] = []
 
 
 @frozen
-class All(Reduction, kinds="b", is_differentiable=False):
+class All(ReductionOp, kinds="b", is_differentiable=False):
     """Whether all along axes are true; true where there are none."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:
@@ -17,7 +17,7 @@ class All(Reduction, kinds="b", is_differentiable=False):
 
 
 @frozen
-class Any(Reduction, kinds="b", is_differentiable=False):
+class Any(ReductionOp, kinds="b", is_differentiable=False):
     """Whether one along axes is true; false where there are none."""
 
     def kernel(self, xp: ArrayModule, x: Array) -> Array:

@@ -13,7 +13,7 @@ from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.shapes import size_of
 from flowscope.ops.core import builder
-from flowscope.ops.core.axes import Reduction, as_axes, positive_axis, reduced
+from flowscope.ops.core.axes import ReductionOp, as_axes, positive_axis, reduced
 from flowscope.ops.core.broadcasting import broadcast_to
 from flowscope.ops.core.build import unary
 from flowscope.ops.core.casting import cast, conj, real, widened
@@ -65,7 +65,7 @@ def _spread(t: Tensor, x: Tensor) -> Tensor:
 
 
 @frozen
-class Sum(Reduction, memory_order="K", accumulates=True):
+class Sum(ReductionOp, memory_order="K", accumulates=True):
     """The sum along axes; 0 for no elements. Integers keep their dtype and wrap around."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -76,7 +76,7 @@ class Sum(Reduction, memory_order="K", accumulates=True):
 
 
 @frozen
-class Mean(Reduction, accumulates=True):
+class Mean(ReductionOp, accumulates=True):
     """The mean along axes: of integers cut off towards 0; of no elements NaN, or 0 for integers."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -116,7 +116,7 @@ def _count(x: Tensor, y: Tensor, dtype: Any) -> Tensor:
 
 
 @frozen
-class Prod(Reduction, grad_reads=("x",), accumulates=True):
+class Prod(ReductionOp, grad_reads=("x",), accumulates=True):
     """The product along axes; 1 for no elements. Integers keep their dtype and wrap around."""
 
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
@@ -165,7 +165,7 @@ def _prod_grad(op: Prod, g: Tensor, x: Tensor) -> Tensor:
 
 
 @frozen
-class _Extremum(Reduction, abstract=True, kinds="fiu", grad_reads=("y", "x")):
+class _Extremum(ReductionOp, abstract=True, kinds="fiu", grad_reads=("y", "x")):
     def grad(self, g: Tensor, y: Tensor, x: Tensor) -> Any:
         """Ties share the cotangent, as in TensorFlow."""
         chosen = cast(equal(x, self._kept(y)), x.dtype)
@@ -230,7 +230,7 @@ class ReductionFunction(Protocol):
         """Adds the operation and returns its output."""
 
 
-def _reduction(op: type[Reduction], function: str, what: str) -> ReductionFunction:
+def _reduction(op: type[ReductionOp], function: str, what: str) -> ReductionFunction:
     """Returns the op function of a reduction."""
 
     def call(
