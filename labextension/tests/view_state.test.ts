@@ -60,6 +60,16 @@ test("the words say where the step stands, and never that a past one is idle", (
   assert.equal(viewState("heard", sessionOf("paused", now, past), past, null, nameOf).text, "past: step 5, step 7 is held");
 });
 
+test("what is not live says why and what to do, and nothing else does", () => {
+  for (const link of ["saved", "recording", "silent", "heard"] as const) {
+    for (const state of [null, ...STATES]) {
+      const { kind, why } = shown(link, state);
+      assert.equal(why !== "", ["saved", "recording", "lost", "none", "closed"].includes(kind), kind);
+      assert.equal(why === "" || /run|make/i.test(why), true, "it names something to do");
+    }
+  }
+});
+
 test("a recorded step that is shown is named beside every state, and changes nothing that can be done", () => {
   for (const link of ["saved", "recording", "silent", "heard"] as const) {
     for (const state of [null, ...STATES]) {

@@ -28,6 +28,16 @@ BUSY = "while True:\n    sess.run(y, feed)"
 CONNECTED = """() => window.jupyterapp?.shell.currentWidget
     && document.querySelector(".fs-instrument") !== null"""
 
+#: Has no kernel connection of the page make a subshell.
+WITHOUT_SUBSHELLS = """() => {
+    const { kernel } = window.jupyterapp.shell.currentWidget.context.sessionContext.session;
+    const kind = Object.getPrototypeOf(kernel);
+    const send = kind.sendControlMessage;
+    kind.sendControlMessage = function (message, ...more) {
+        const isSubshell = message.header.msg_type.includes("subshell");
+        return isSubshell ? null : send.call(this, message, ...more);
+    };
+}"""
 RESTART = """async () => {
     for (const widget of window.jupyterapp.shell.widgets("main")) {
         await widget.context?.sessionContext.restartKernel();
@@ -212,3 +222,35 @@ def test_the_panel_opens_beside_the_first_lesson_where_the_workshop_says_so(
         expect(lab.page.get_by_text("Python 3 (flowscope)").first).to_be_visible()
     finally:
         settings.write_text(before)
+
+
+def test_the_launcher_opens_a_notebook_with_the_flowscope_kernel(lab: Lab, page: Page) -> None:
+    lab.open("1")
+    before = {session["path"] for session in lab.server.request("/api/sessions")}
+    lab.command("launcher:create")
+    card = page.locator(".jp-LauncherCard[data-category='Notebook']")
+    card.filter(has_text="Python 3 (flowscope)").click()
+    new = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    expect(new).to_contain_text("Python 3 (flowscope)")
+    page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget?.context?.sessionContext.session?.kernel"
+        "?.name === 'flowscope'"
+    )
+    made = [s for s in lab.server.request("/api/sessions") if s["path"] not in before]
+    assert [s["kernel"]["name"] for s in made] == ["flowscope"]
+
+
+def test_a_panel_that_a_busy_kernel_does_not_answer_says_so(lab: Lab, page: Page) -> None:
+    # Without subshells what is asked of a kernel waits for the cell that it runs.
+    busy = "while True: pass"
+    notebook = lab.open(busy)
+    page.evaluate(WITHOUT_SUBSHELLS)
+    notebook.start(0)
+    notebook.expect_running(0)
+    lab.command("flowscope:open")
+    waiting = page.get_by_test_id("fs-waiting")
+    expect(waiting).to_contain_text("The kernel is running a cell")
+    expect(waiting).to_contain_text("Change Kernel")
+    page.screenshot(path=Path(__file__).parent / "output" / "panel-busy.png")
+    notebook.interrupt()
+    expect(waiting).to_contain_text("%load_ext flowscope")

@@ -18,6 +18,8 @@ export type PauseAction = "pause" | "continue" | "leave past";
 export interface ViewState {
   readonly kind: ViewKind;
   readonly text: string;
+  /** Why it is not live, and what to do about it; "" where it is. */
+  readonly why: string;
   /** The recorded step that values, shares, devices, variables and the cluster are shown of; null for the present. */
   readonly shown: number | null;
   /** null where there is nothing to pause and nothing to let go on. */
@@ -31,7 +33,7 @@ export interface ViewState {
   readonly isGoing: boolean;
 }
 
-type Allowed = Omit<ViewState, "kind" | "text" | "shown" | "isHeld">;
+type Allowed = Omit<ViewState, "kind" | "text" | "why" | "shown" | "isHeld">;
 
 const NOTHING: Allowed = { pause: null, canMove: false, canStop: false, isGoing: false };
 
@@ -52,6 +54,15 @@ const TEXT: Readonly<Record<ViewKind, string>> = {
   pausing: "pausing\u2026", paused: "paused", held: "held", past: "past", stopping: "stopping\u2026", stopped: "stopped", closed: "closed",
 };
 
+/** Of what is not live: why, and what to do. */
+const WHY: Readonly<Partial<Record<ViewKind, string>>> = {
+  saved: "A saved picture: run its cell for the live view.",
+  recording: "A recording: it can be gone through, but nothing runs. Run its program for a live view.",
+  lost: "No answer from the kernel: it is busy with a cell, or has ended. The view comes when the cell ends; after a restart run the cell again. With the kernel \"Python 3 (flowscope)\" views are live while cells run.",
+  none: "No session runs this graph: make one, fs.Session(), and run something.",
+  closed: "The session is closed: make another one, fs.Session(), to run this graph.",
+};
+
 /**
  * @param stop the step that is looked at where one stands
  * @param shown the recorded step that was gone back to; null for the present
@@ -65,7 +76,7 @@ export function viewState(link: Link, session: SessionState | null, stop: StopSt
   const canStop = allowed.canStop || (kind === "past" && session !== null && ALLOWED[session.state].canStop);
   // What is computed again says itself which step it is.
   const text = `${textOf(kind, session, stop, nameOf)}${shown === null || kind === "past" ? "" : `; step ${shown} shown`}`;
-  return { kind, text, shown, ...allowed, isHeld, canStop };
+  return { kind, text, why: WHY[kind] ?? "", shown, ...allowed, isHeld, canStop };
 }
 
 function kindOf(link: Link, session: SessionState | null, stop: StopState | null): ViewKind {

@@ -10,9 +10,13 @@ import { core } from "./output.js";
 
 /** The comm of the panel: see flowscope_widgets/panel.py. */
 export const TARGET = "flowscope.panel";
+/** A kernel that has not answered by then is busy, or hangs. */
+const PATIENCE_MS = 2000;
 /** A cell that runs for so long may run another graph than the one that is shown. */
 const SETTLED_MS = 300;
 const NOTHING = "No graph yet: flowscope is not loaded in this notebook's kernel. Run %load_ext flowscope.";
+const BUSY = "The kernel is running a cell, and answers when that ends: then the graph is shown. With the kernel \"Python 3 (flowscope)\" (Kernel menu, Change Kernel) it is shown while cells run.";
+const SILENT = "The kernel does not answer. If that lasts, restart it (Kernel menu) and run the notebook's cells again.";
 const RESTARTED = "The kernel was restarted, and its graphs are gone: run the notebook's cells again.";
 const ENDED = "The kernel has ended: choose another one, and run the notebook's cells again.";
 
@@ -118,6 +122,8 @@ export class Instrument extends Widget {
       this.#wait(NOTHING);
     });
     this.#watch(kernel, model, link.signal);
+    const waiting = setTimeout(() => this.#shown === null && model.get("graphs") === null && this.#wait(kernel.status === "busy" ? BUSY : SILENT), PATIENCE_MS);
+    link.signal.addEventListener("abort", () => clearTimeout(waiting), { once: true });
   }
 
   /** Another graph may run, or there may be others, when a cell has begun and when it has ended. */

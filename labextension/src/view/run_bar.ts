@@ -13,6 +13,8 @@ import type { Panel } from "./panel.js";
 
 /** A longer state takes the room of figures where there is little. */
 const LONG_STATE = 10;
+/** A kernel that has not answered by then is busy, or gone. */
+const PATIENCE_MS = 1500;
 const ON_THE_WAY: readonly string[] = ["pausing", "stopping"];
 const RUN_BUTTONS = ["pause", "step-op", "step-iteration", "stop"] as const;
 
@@ -37,9 +39,16 @@ class RunBar {
   readonly #view: ViewContext;
   readonly #pace: Pace;
   #session: SessionState | null = null;
+  /** Whether it was waited long enough for the kernel's first answer. */
+  #isPatient = false;
 
   constructor(view: ViewContext) {
     this.#view = view;
+    const waiting = setTimeout(() => {
+      this.#isPatient = true;
+      this.#show();
+    }, PATIENCE_MS);
+    view.until.addEventListener("abort", () => clearTimeout(waiting), { once: true });
     this.#pace = new Pace(view);
     const buttons = make(
       "span", { class: "fs-buttons", role: "group", "aria-label": "Run" },
@@ -81,7 +90,7 @@ class RunBar {
     const { kind, text, isGoing } = shown;
     this.#state.dataset.state = kind;
     setText(this.#state, text);
-    this.#state.title = text;
+    this.#state.title = shown.why || text;
     this.element.classList.toggle("fs-tells", text.length > LONG_STATE);
     setText(this.#steps, session ? plural(session.steps, "step") : "");
     setText(this.#rate, session?.steps_per_s == null ? loopRate(model.run, isGoing) : rate(session.steps_per_s));
@@ -90,7 +99,9 @@ class RunBar {
     this.#showScalar(session);
     setText(this.#skipped, model.skipped > 0 ? `${whole(model.skipped)} skipped` : "");
     setText(this.#nodes, plural(model.nodes.size, "op"));
-    setText(this.#note, session && model.control === "between cells" ? "buttons act between cells" : "");
+    const why = kind === "closed" || (kind === "lost" && this.#isPatient) ? shown.why : "";
+    setText(this.#note, why || (session && model.control === "between cells" ? "buttons act between cells" : ""));
+    this.#note.title = why;
     this.#showProgress(session, model.run, shown);
     this.#pace.update();
   }
