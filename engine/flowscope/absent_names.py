@@ -33,6 +33,31 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "io.deserialize_many_sparse train.BytesList train.Example train.Feature train.FeatureList "
      "train.FeatureLists train.Features train.FloatList train.Int64List train.SequenceExample"),
     ("LMDB", "write the records into files of records: fs.python_io", "LMDBReader"),
+    ("further datasets", "make them of the methods of fs.data.Dataset, from_generator too; "
+     "num_parallel_calls and prefetch say what runs ahead",
+     "data.DatasetSpec data.Options data.experimental.CsvDataset "
+     "data.experimental.DistributeOptions data.experimental.MapVectorizationOptions "
+     "data.experimental.OptimizationOptions data.experimental.Optional "
+     "data.experimental.OptionalStructure data.experimental.RandomDataset "
+     "data.experimental.Reducer data.experimental.SparseTensorStructure "
+     "data.experimental.SqlDataset data.experimental.StatsAggregator "
+     "data.experimental.StatsOptions data.experimental.Structure "
+     "data.experimental.TFRecordWriter data.experimental.TensorArrayStructure "
+     "data.experimental.TensorStructure data.experimental.ThreadingOptions "
+     "data.experimental.bucket_by_sequence_length data.experimental.bytes_produced_stats "
+     "data.experimental.cardinality data.experimental.choose_from_datasets "
+     "data.experimental.dense_to_sparse_batch data.experimental.from_variant "
+     "data.experimental.get_next_as_optional data.experimental.get_single_element "
+     "data.experimental.get_structure data.experimental.group_by_reducer "
+     "data.experimental.group_by_window data.experimental.latency_stats "
+     "data.experimental.make_batched_features_dataset data.experimental.make_csv_dataset "
+     "data.experimental.map_and_batch_with_legacy_function "
+     "data.experimental.parallel_interleave data.experimental.parse_example_dataset "
+     "data.experimental.rejection_resample data.experimental.sample_from_datasets "
+     "data.experimental.scan data.experimental.take_while data.experimental.to_variant "
+     "data.experimental.unique"),
+    ("positions of input as a hook", "fs.data.experimental.make_saveable_from_iterator has savers "
+     "keep an iterator's position", "data.experimental.CheckpointInputPipelineHook"),
     ("accumulators of gradients", "add gradients up in variables: fs.assign_add",
      "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
      "sparse.SparseConditionalAccumulator"),

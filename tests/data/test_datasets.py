@@ -506,6 +506,11 @@ def test_what_is_refused_when_it_runs(make: Callable[[Any], Any], text: str) -> 
                 session.run(element)
 
 
+def test_names_that_are_not_here_are_told_of() -> None:
+    with pytest.raises(AttributeError, match=r"the methods of fs\.data\.Dataset"):
+        _ = fs.data.experimental.CsvDataset
+
+
 def test_what_may_wait_is_refused_in_functions() -> None:
     with fs.Graph().as_default():
         queue = fs.FIFOQueue(3, [fs.int64], [[]])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from flowscope.absent import refusal as _refusal
 from flowscope.data.arguments import AUTOTUNE
 from flowscope.data.dataset import Dataset
 from flowscope.data.iterator import Iterator
@@ -154,3 +156,6 @@ __all__ = [
     "shuffle_and_repeat",
     "unbatch",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know which names there are
+    __getattr__ = _refusal(__name__, globals())
