@@ -194,7 +194,7 @@ def _check(options: Any, *, is_cell: bool) -> None:
 
 
 def _report(profiled: profile, by: str, top: int) -> str:
-    """Returns what is printed of a profile."""
+    """The text of a profile."""
     steps, table = profiled.recording.traced_steps, profiled.table(by)
     if steps == 0:
         return "no step ran: `sess.run(...)` inside of what is profiled is what is measured"

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("graph")
 
 
 def told_at_a_stop(array, dtype):
-    """Returns what a view is told of a fed value at a stop."""
+    """The message of a fed value at a stop."""
     x = fs.placeholder(dtype, None, name="x")
     y = fs.identity(x, name="y")
     found = []

@@ -32,7 +32,7 @@ class ChosenIteration(NamedTuple):
 
 
 def iteration_from(value: Any) -> ChosenIteration | None:
-    """Returns what is meant by an iteration that is to be chosen.
+    """The iteration that a request to choose one names.
 
     Raises:
         InvalidArgumentError: if it is neither None nor the path of a frame and a number.

@@ -9,7 +9,7 @@ from flowscope.live.nodes import node_of
 
 
 def difference(graph: Graph, other: Graph) -> dict[str, str]:
-    """Returns what is another in a graph than in one that it is compared with.
+    """The differences of a graph from one that it is compared with.
 
     Args:
         graph: The graph.

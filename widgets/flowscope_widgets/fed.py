@@ -49,7 +49,7 @@ class Fed:
 
     @classmethod
     def typed(cls, text: str) -> Fed:
-        """Returns what was typed, with what is wrong with it."""
+        """The typed text, with its error."""
         if not text.strip():
             return cls(_NOTHING)
         try:
@@ -71,7 +71,7 @@ class Fed:
         return looked_up(self.given) if isinstance(self.given, FromNotebook) else self.given
 
     def told(self, tensor: Tensor) -> tuple[str, str, str]:
-        """Returns what was typed, what the value is, and why it cannot be fed; "" for nothing."""
+        """The typed text, the value's type, why it cannot be fed; "" for each that is absent."""
         if self.is_missing:
             return self.text, "", self.problem
         try:
@@ -96,7 +96,7 @@ def candidates(tensor: Tensor) -> tuple[str, ...]:
 
 
 def _what(tensor: Tensor, value: Any, is_literal: bool) -> str:
-    """Returns what a value is; raises an error where it can be told that it does not fit.
+    """The type of a value; raises an error if it is known not to fit.
 
     Only what is small is converted: a large array is looked at, and converted when it is run.
     """

@@ -32,7 +32,7 @@ class FromNotebook(NamedTuple):
 
 
 def parsed(text: str) -> Any:
-    """Returns what a typed text stands for: a `FromNotebook`, or the value of a literal.
+    """Parses a typed text: gives a `FromNotebook`, or the value of a literal.
 
     Raises:
         InvalidArgumentError: if it is neither.
@@ -83,7 +83,7 @@ def looked_up(variable: FromNotebook) -> Any:
 
 
 def described(value: Any) -> str:
-    """Returns what a value is, e.g. "float64[10,784]", without running code of its own."""
+    """The type of a value, e.g. "float64[10,784]", without running code of the value's."""
     if isinstance(value, np.ndarray | np.generic):
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     if isinstance(value, list | tuple):

@@ -91,7 +91,7 @@ class GraphView(ViewState, anywidget.AnyWidget):
     # -- displays -------------------------------------------------------------------------------
 
     def bundle(self, *, is_drawn: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns what a display of the view holds, by mime type, and its metadata.
+        """The contents of a display of the view by mime type, and its metadata.
 
         Args:
             is_drawn: Whether it holds the saved picture; without it there is only a text.

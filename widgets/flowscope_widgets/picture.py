@@ -42,7 +42,7 @@ class _Drawer:
         return self._process in (0, os.getpid())
 
     def call(self, function: str, request: str) -> str:
-        """Returns what the bundle answers to a request, both as text."""
+        """Sends a request to the bundle and gives its answer, both as text."""
         self.start()
         with self._lock:
             return str(self._context.call(f"flowscopePicture.{function}", request))

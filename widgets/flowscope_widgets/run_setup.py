@@ -133,7 +133,7 @@ class Setup:
                 view.set_trait("run_setup", self.told)
 
     def needs(self) -> tuple[Need, ...]:
-        """Returns what must be fed for what is fetched, and what is known of the values."""
+        """The feeds that the fetches need, and the Specs of their values."""
         return self._described().needs
 
     def _described(self) -> RunSetup:
@@ -294,7 +294,7 @@ _setups: WeakKeyDictionary[LiveChannel, Setup] = WeakKeyDictionary()
 
 
 def setup_of(feed: LiveChannel) -> Setup:
-    """Returns what the views of a feed share."""
+    """The state that the views of a feed share."""
     found = _setups.get(feed)
     if found is None:
         found = _setups[feed] = Setup(feed)

@@ -18,7 +18,7 @@ KEPT_OPERATIONS = 40_000
 
 
 def saved_picture(snapshot: Snapshot, *, is_drawn: bool = True) -> dict[str, Any]:
-    """Returns what a saved notebook shows: a picture, a text, and the snapshot if it is not huge.
+    """The contents for a saved notebook: a picture, a text, and the snapshot if it is small.
 
     Args:
         snapshot: The graph.

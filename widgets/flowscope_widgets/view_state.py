@@ -101,7 +101,7 @@ class ViewState(RunControl):
         return found
 
     def to_dot(self) -> str:
-        """Returns what the picture shows in Graphviz's language: the source of `fs.to_graphviz`.
+        """The picture in Graphviz's language: the source of `fs.to_graphviz`.
 
         Raises:
             FailedPreconditionError: if this flowscope was built without its front end.

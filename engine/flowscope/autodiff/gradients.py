@@ -1,4 +1,4 @@
-"""Reverse-mode gradients by graph extension (SPEC W23): what users call.
+"""Reverse-mode gradients by graph extension: what users call.
 
 Source: Abadi et al. 2016 (white paper), section 4.1.
 """

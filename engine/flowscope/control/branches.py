@@ -1,4 +1,4 @@
-"""`cond`, `case` and `switch_case`: of several functions of no arguments one runs (SPEC C1)."""
+"""`cond`, `case` and `switch_case`: of several functions of no arguments one runs."""
 
 from __future__ import annotations
 

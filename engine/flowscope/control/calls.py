@@ -1,4 +1,4 @@
-"""Calls of functions: a block of operations that is written once and used many times (SPEC W46).
+"""Calls of functions: a block of operations that is written once and used many times.
 
 A `Call` operation hands tensors to a function and returns its results. Plans inline calls, so a
 call costs nothing and is simplified with what is around it.

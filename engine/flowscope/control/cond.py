@@ -1,4 +1,4 @@
-"""Branches: an operation with two functions, of which a bool decides which one runs (SPEC C1).
+"""Branches: an operation with two functions, of which a bool decides which one runs.
 
 The gradient of a `Cond` is a `Cond` on the same bool, with the gradients of both branches. What
 these read of the forward branches' tensors becomes a further output of both: a list of one element
@@ -90,7 +90,7 @@ class Cond(Op, host_inputs=(0,)):
 def always_run(op: Operation) -> list[Operation]:
     """The operations computed for a Cond operation alone, whichever branch is taken.
 
-    These are operations outside whose outputs nothing else takes; views mark them (SPEC D4).
+    These are operations outside whose outputs nothing else takes; views mark them.
     """
     found: dict[Operation, None] = {}
     waiting = [t.op for t in op.inputs[1:]]

@@ -3,7 +3,7 @@
 In such a graph nothing but Enter leads into a loop's frame, and nothing but Exit out of it; only
 constants, and what stands for variables and queues, can be used everywhere. Whoever uses a tensor
 of one frame in another is told so at the line that does it, not when the step runs: which loop,
-which variable, and what is allowed instead (SPEC D1).
+which variable, and what is allowed instead.
 """
 
 from __future__ import annotations

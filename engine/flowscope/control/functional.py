@@ -1,4 +1,4 @@
-"""`map_fn`, `vectorized_map`, `foldl`, `foldr` and `scan`: loops over first axes (SPEC C3)."""
+"""`map_fn`, `vectorized_map`, `foldl`, `foldr` and `scan`: loops over first axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops: an operation that runs a function again and again (SPEC C2).
+"""Loops: an operation that runs a function again and again.
 
 A `Loop` hands the body's results to its parameters in the next iteration, as long as its `cond`
 says so, at most so many times as its count says, or both. Its inputs and outputs:

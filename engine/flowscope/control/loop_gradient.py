@@ -1,4 +1,4 @@
-"""The gradient of a loop: a loop that runs as many times, backwards (SPEC C30, C31, C34, C42).
+"""The gradient of a loop: a loop that runs as many times, backwards.
 
 Its variables are the cotangents of the loop's variables, and a sum for each capture. Of a capture
 of which slices are taken it keeps the slices' values and indices, as lists. What it reads

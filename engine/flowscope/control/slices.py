@@ -1,4 +1,4 @@
-"""Gradients that are slices, where they leave bodies (SPEC C34).
+"""Gradients that are slices, where they leave bodies.
 
 A body returns tensors, so it returns the values and the indices of slices: a branch as two results,
 a function as two results, a loop as two lists of what each iteration adds. The slices that come out

@@ -1,4 +1,4 @@
-"""`TensorArray`: tensors by index, written and read in loops (SPEC C4, C5)."""
+"""`TensorArray`: tensors by index, written and read in loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`while_loop`: a body that is run as long as a condition holds (SPEC C2, C43)."""
+"""`while_loop`: a body that is run as long as a condition holds."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Breakpoint:
         return self.target != BreakpointTarget()
 
     def tests(self, plan: Plan, meant: Sequence[Node]) -> list[tuple[str, BreakTest]]:
-        """Returns what code asks, by the names of the nodes.
+        """The tests that code makes, by the names of the nodes.
 
         Args:
             plan: The plan.
@@ -149,7 +149,7 @@ class Breakpoint:
         return [(name, self._test(node)) for name, node in {n.name: n for n in meant}.items()]
 
     def _test(self, node: Node) -> BreakTest:
-        """Returns what code asks at a node: (run, iterations of the loops there, values)."""
+        """The test at a node: a function of (run, iterations of the loops there, values)."""
         wanted = self.conditions
         iteration = wanted.iteration
         values = node.outputs if self.is_after else node.inputs
@@ -255,14 +255,14 @@ class IterationTest:
         self.iteration = iteration
 
     def __call__(self, run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> object:
-        """Returns what the test does, if it is asked."""
+        """Runs the test if it is due and gives its result."""
         if counts and counts[-1] != self.iteration:
             return False
         return self._test(run, counts, values)
 
 
 def joined(tests: Sequence[BreakTest]) -> BreakTest:
-    """Returns what asks several breakpoints: all of them, for each counts its hits."""
+    """One test for several breakpoints; it asks all of them, because each counts its hits."""
     if len(tests) == 1:
         return tests[0]
 

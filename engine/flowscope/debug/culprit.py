@@ -73,7 +73,7 @@ def _told(look: StoppedTensor) -> str:
 
 
 def culprit(stop: Stop, again: Callable[[], Replay], computes: bool) -> Culprit | None:
-    """Returns what made the value that a step is held for; None where no watchpoint holds it.
+    """The culprit of the value that holds a step; None where no watchpoint holds it.
 
     Args:
         stop: Where it is held.

@@ -257,7 +257,7 @@ class Debugger:
                 )
 
     def _tests(self, plan: Plan) -> BreakTests:
-        """Returns what the code of a plan asks, and where."""
+        """The tests that the code of a plan makes, by places."""
         places = self._places_in(plan)
         sides: tuple[dict[str, list[BreakTest]], dict[str, list[BreakTest]]] = {}, {}
         for breakpoint in [b for b in self._breakpoints if b.is_enabled]:
@@ -421,7 +421,7 @@ class Debugger:
         return past.before(op, iteration)
 
     def culprit(self, stop: Stop, computes: bool) -> Culprit | None:
-        """Returns what made the value that a step is held for; see `Stop.culprit`."""
+        """The culprit of the value that holds a step; see `Stop.culprit`."""
         return culprit(stop, lambda: self.replay(stop.step), computes)
 
     def leave_past(self) -> None:
@@ -435,7 +435,7 @@ class Debugger:
     def explain(
         self, op: Operation | Tensor | str, recording: Recording | None = None
     ) -> Explanation:
-        """Returns what an operation does; see `Session.explain`."""
+        """Explains an operation; see `Session.explain`."""
         if isinstance(self._session, Replayer):
             raise FailedPreconditionError(
                 "a replay explains nothing: call `explain` of its session, which tells of it"

@@ -45,7 +45,7 @@ Measured = Mapping[int, tuple[int, int]]
 
 
 def explain(session: Session, op: Operation, measured: Measured | None = None) -> Explanation:
-    """Returns what an operation does, with the values of the step that is held.
+    """Explains an operation with the values of the step that is held.
 
     Args:
         session: The session whose steps are told of.
@@ -56,7 +56,7 @@ def explain(session: Session, op: Operation, measured: Measured | None = None) -
 
 
 def measured(nodes: Sequence[TracedNode], totals: Totals) -> Measured:
-    """Returns what was measured of each operation; those of one node share it."""
+    """Measured times by operation; operations of one node share one."""
     found: dict[int, tuple[int, int]] = {}
     for i, node in enumerate(nodes):
         one = int(totals.count[i]), int(totals.self_ns[i])
@@ -258,7 +258,7 @@ class _Explaining:
         return "recorded", f"as in step {kept.step}{path}", kept.value
 
     def _variable(self, tensor: Tensor) -> tuple[Source, str, Any] | None:
-        """Returns what a variable is now, of its handle and of what reads it."""
+        """The present state of a variable, for its handle and for its reads."""
         op = tensor.op
         handle = tensor if op.definition.is_handle else None
         if isinstance(op.definition, ReadVariableOp):
@@ -278,7 +278,7 @@ class _Explaining:
 
 
 def summary_of(op: Operation) -> str:
-    """Returns what an op type computes: the first sentences of its documentation."""
+    """The first sentences of an op type's documentation."""
     return " ".join(
         inspect.cleandoc(type(op.definition).__doc__ or "").partition("\n\n")[0].split()
     )
@@ -343,7 +343,7 @@ def _owner(op: Operation) -> tuple[Operation | None, Any]:
 
 
 def _loop_roles(op: Operation, owner: Operation, loop: Loop, function: Any) -> list[str]:
-    """Returns what a loop does with an operation of its body or its condition."""
+    """Sentences on the part that an operation has in its loop."""
     part = "body" if function is loop.body else "condition"
     told = [f'It is in the {part} of the loop "{owner.name}": it runs in every iteration.']
     for i, parameter in enumerate(function.parameters):

@@ -141,7 +141,7 @@ class History:
         return run
 
     def tests(self, plan: Plan) -> tuple[Sides, Sides]:
-        """Returns what the code of a plan asks before and after nodes."""
+        """The tests that a plan's code makes before and after nodes."""
         before: dict[str, list[BreakTest]] = {}
         after: dict[str, list[BreakTest]] = {}
         for tensor in self.tensors:

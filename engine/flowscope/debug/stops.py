@@ -174,7 +174,7 @@ class Stop:
     # -- values ---------------------------------------------------------------------------------
 
     def values(self) -> dict[str, Statistics]:
-        """Returns what is alive: the names of tensors, with numbers of their elements.
+        """The live values: names of tensors, with their numbers of elements.
 
         Tensors that share a value are one entry, by the name of the first. Constants are always
         alive and are not among them: `look` tells of them.
@@ -218,7 +218,7 @@ class Stop:
             return found
 
     def look(self, tensor: Tensor | Operation | str) -> StoppedTensor:
-        """Returns what a tensor is here: alive, not yet, gone since which operation, or absent."""
+        """The state of a tensor here: alive, not made yet, freed since some operation, absent."""
         tensor = self._tensor(tensor)
         with self._there() as here:
             alive = {} if here is None else here.values()

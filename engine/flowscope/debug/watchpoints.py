@@ -90,7 +90,7 @@ def is_finite(array: Any) -> bool:
 
 
 def _not_finite(array: Any) -> str:
-    """Returns what of an array is not finite: "nan", "inf", or "" for nothing."""
+    """The kind of an array's values that are not finite: "nan", "inf", or "" for none."""
     return "" if is_finite(array) else "nan" if np.isnan(array).any() else "inf"
 
 
@@ -129,11 +129,11 @@ class Watchpoint(Breakpoint):
         return not self.has_target and self.conditions.when is None and not self.raises
 
     def found_in(self, step: int | None) -> WatchedValue | None:
-        """Returns what was found last in a step, by its number; None for nothing."""
+        """The last finding in a step, by the step's number; None if there is none."""
         return self._found_by_step.get(step)
 
     def tests(self, plan: Plan, meant: Sequence[Node]) -> list[tuple[str, BreakTest]]:
-        """Returns what code asks, by the names of the nodes."""
+        """The tests that code makes, by the names of the nodes."""
         chosen = set(meant)
         return [
             (n.name, self._test(n))
@@ -165,7 +165,7 @@ class Watchpoint(Breakpoint):
         )
 
     def _found_in(self, value: Any, iterations: tuple[int, ...]) -> str:
-        """Returns what of a value is not as it has to be; "" for nothing.
+        """The condition that a value breaks, as text; "" for none.
 
         A condition that raises is told, and does not hold.
         """
@@ -179,7 +179,7 @@ class Watchpoint(Breakpoint):
         return any(name == e or name.startswith(f"{e}/") for e in self._exceptions)
 
     def _test(self, node: Node) -> BreakTest:
-        """Returns what code asks after a node."""
+        """The test that code makes after a node."""
         is_plain = self.conditions.when is None
 
         def test(run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> bool:
@@ -248,7 +248,7 @@ class FlagTest:
         self.is_small = is_small
 
     def __call__(self, run: Any, counts: tuple[int, ...], values: Sequence[Any]) -> object:
-        """Returns what the test does, if it is asked."""
+        """Runs the test if it is due and gives its result."""
         flagged = self._flagged
         if not flagged and type(values[0]) is np.ndarray and values[0].size < LARGE:
             return False
@@ -323,7 +323,7 @@ def _makes(node: Node) -> bool:
 
 
 def _already(op: Operation, step: Any) -> tuple[tuple[str, ...], tuple[Operation, ...]]:
-    """Returns what an operation follows from that was not finite before the step, and the path."""
+    """Feeds and variables before an operation that were not finite already, and the path to one."""
     call = step.call
     fed = {
         t: a for t, a in zip(call.plan.request.feeds, step.feeds, strict=False) if not is_finite(a)

@@ -1,4 +1,4 @@
-"""The executor: what may run next, in which frame and iteration, and what is dead (SPEC C6-C16).
+"""The executor: what may run next, in which frame and iteration, and what is dead.
 
 In: a lowered program, cut into units (`flowscope.plan.units`). Out: which invocation to run next.
 The runtime's driver runs invocations and reports what came out of them. Here are no threads, no

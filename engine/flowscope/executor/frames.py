@@ -87,7 +87,7 @@ class Frame:
 
     @property
     def name(self) -> str:
-        """What tells it from all others: the same in every run, whatever the order (SPEC C13)."""
+        """What tells it from all others: the same in every run, whatever the order."""
         if self.parent is None:
             return ""
         return "/".join(p for p in (self.parent.name, self.static.name) if p)

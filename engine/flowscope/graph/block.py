@@ -116,7 +116,7 @@ def outermost_read_in(tensor: Tensor, block: Block) -> Tensor:
 
 
 def misplaced(thing: Tensor | Operation, use: str = "used") -> GraphError:
-    """Returns the error for using what stands in a body outside it (SPEC D1, D3).
+    """Returns the error for using what stands in a body outside it.
 
     Args:
         thing: The tensor or operation.

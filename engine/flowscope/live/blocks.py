@@ -25,7 +25,7 @@ class Blocks(TypedDict, total=False):
 
 
 def blocks_of(op: Operation) -> Blocks:
-    """Returns what an operation's `Node` says of its bodies; nothing for one without."""
+    """The bodies of an operation for its `Node`; empty for one without bodies."""
     definition = op.definition
     if isinstance(definition, Loop):
         return _loop(op, definition)

@@ -61,5 +61,5 @@ def is_of_gradient(name: str, names: Iterable[str]) -> bool:
 
 
 def kind_of(node: Node) -> str:
-    """Returns what an operation is, in a word or two: its type, or the function that it calls."""
+    """The kind of an operation in a word or two: its type, or the function that it calls."""
     return SIGN + node.calls if node.calls else node.type

@@ -393,7 +393,7 @@ class LiveChannel:
         return None
 
     def _changes(self, now_s: float) -> dict[Level, GraphChange | None]:
-        """Returns what is new on each level that somebody is shown."""
+        """The changes of each level that some view shows."""
         session = self.session
         levels = {p.level for p in self._ports} or {"graph"}
         found: dict[Level, GraphChange | None] = {"graph": None}

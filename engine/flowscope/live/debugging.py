@@ -29,7 +29,7 @@ _NONE = Statistics("", (), 0, 0, 0, 0, None, None, None, ())
 
 
 def debug_state(session: Session) -> DebugState | None:
-    """Returns what is told of a session's debugger; None where nothing is set and nothing held."""
+    """The message of a session's debugger; None where nothing is set and nothing held."""
     if not session.is_debugged and session.gate.state != "paused":
         return None
     has_devices = len(session.devices) > 1
@@ -158,7 +158,7 @@ def value_state(name: str, array: Any) -> ValueState:
 
 
 def seen_state(look: StoppedTensor, drawn: Picture | None) -> ValueState:
-    """Returns what is told of a tensor that was looked at.
+    """The message of a tensor that was looked at.
 
     Args:
         look: What was seen.

@@ -18,7 +18,7 @@ PARTS = 24
 
 
 def fetched(name: str, value: Any) -> Fetched:
-    """Returns what is told of a fetched value.
+    """The message of a fetched value.
 
     Args:
         name: The fetch's name.

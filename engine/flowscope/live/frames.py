@@ -126,7 +126,7 @@ def _is_by_hand(loop: Node) -> bool:
 
 
 def _tokens(move: Moved, graph: Graph) -> list[Token]:
-    """Returns what moved when a node ran: along the edges that views draw."""
+    """The values that moved when a node ran, by the edges that views draw."""
     op = _operation(move.node, graph)
     if op is None:
         return []

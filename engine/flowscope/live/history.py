@@ -31,7 +31,7 @@ _MOVES = ("step_op", "step_iteration", "step_out", "step_run")
 
 
 def history_state(session: Session) -> HistoryState | None:
-    """Returns what is told of what is recorded; None for nothing."""
+    """The message of the recorded steps; None for none."""
     history = session.debug.history if session.is_debugged else None
     if history is None:
         return None

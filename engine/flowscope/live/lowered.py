@@ -62,7 +62,7 @@ class LoweredWatcher:
         return GraphChange(self._version, tuple(self._told.values()), (), fetches=_fetches(plan))
 
     def change(self, plan: Plan | None, steps: int, now_s: float) -> GraphChange | None:
-        """Returns what is new in the program that is to be told now; None if nothing is.
+        """The part of the program that views have not been sent yet; None if there is none.
 
         Args:
             plan: The plan of the latest step.
@@ -181,7 +181,7 @@ class Teller:
         self.sends = {op.key: i for op, i in sent if isinstance(op, Send)}
 
     def nodes(self, sends: Mapping[str, int] | None = None) -> Iterator[schema.Node]:
-        """Returns what is told of all nodes.
+        """The messages of all nodes.
 
         Args:
             sends: The numbers of all Sends, by their keys: each is the input of its Recv.
@@ -274,7 +274,7 @@ def _users_id(node: Node) -> int | None:
 
 
 def _given(node: Node) -> tuple[Value, ...]:
-    """Returns what a node gives: a Send gives another device what it takes."""
+    """The outputs of a node; a Send's is its input, on another device."""
     return node.inputs[:1] if isinstance(node.op, Send) else node.outputs
 
 

@@ -67,7 +67,7 @@ def takers(node: Node, position: int) -> list[int]:
 
 
 def givers(node: Node, output: int) -> list[End]:
-    """Returns what comes out as an output of a frame: results of its bodies, or itself."""
+    """The sources of an output of a frame: results of its bodies, or the frame itself."""
     found = [c.result for c in node.carried if c.output == output]
     found += [(result, which) for result, which, k in node.leaves if k == output]
     return found or [(node.id, output)]
@@ -89,7 +89,7 @@ def is_back(source: Node | None, node: Node) -> bool:
 
 
 def decision_text(node: Node) -> str:
-    """Returns what the box that decides in a frame says, e.g. "while true"."""
+    """The label of the box that decides in a frame, e.g. "while true"."""
     if not is_loop(node):
         return "if true"
     return "while true" if node.predicate else "n times"

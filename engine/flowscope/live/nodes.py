@@ -64,7 +64,7 @@ def _is_result(op: Operation) -> bool:
 
 
 def output_of(spec: object) -> Output:
-    """Returns what is told of an output."""
+    """The message of an output."""
     return Output(dtype=str(spec.dtype), shape=spec.shape)  # type: ignore[attr-defined]
 
 

@@ -135,7 +135,7 @@ def is_simulated(session: Session) -> bool:
 
 
 def _time_ns(session: Session) -> int:
-    """Returns what all steps took so far; with simulated devices, on their virtual clock."""
+    """The time of all steps so far; with simulated devices, on their virtual clock."""
     clock = next((d.clock for d in session.devices if isinstance(d, FakeDevice)), None)
     return session.busy_ns if clock is None else int(clock.now_s * 1e9)
 

@@ -142,7 +142,7 @@ class RecordedFeed(LiveChannel):
         return TensorHistory(asked.request_id, why, 0, asked.tensor, Numbers({}), None, asked.view)
 
     def all_spans(self, most: int) -> Iterator[Spans]:
-        """Returns what happened in each step, as one message each.
+        """The events of each step, as one message per step.
 
         Args:
             most: So many spans of each at most: neighbours that are too narrow become one.

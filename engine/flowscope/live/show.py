@@ -151,7 +151,7 @@ def to_graphviz(
 
 
 def _from_display(name: str) -> Any:
-    """Returns what the first display that has it offers by a name; None if none does."""
+    """The attribute of that name of the first display that has it; None if none does."""
     modules = (import_module(entry.module) for entry in _displays())
     return next((found for m in modules if (found := getattr(m, name, None)) is not None), None)
 

@@ -48,7 +48,7 @@ class GraphWatcher:
     def change(
         self, graph: Graph, placements: dict[int, str], placed_at: object = None
     ) -> GraphChange | None:
-        """Returns what came since the last call, None if nothing did.
+        """The changes since the last call; None if there are none.
 
         Args:
             graph: The graph.
@@ -142,7 +142,7 @@ class Meter:
 
 
 def activity(session: Session, is_cell_running: bool | None, rate: float | None) -> State:
-    """Returns what a session is doing.
+    """The state of a session.
 
     Args:
         session: The session.
@@ -169,7 +169,7 @@ def session_state(
     step_time: float | None,
     progress: Progress | None,
 ) -> SessionState:
-    """Returns what is told of a session."""
+    """The message of a session."""
     is_going_on = state not in ("idle", "stopped", "closed")
     if progress is not None and not is_going_on:
         progress = replace(progress, eta_s=None)

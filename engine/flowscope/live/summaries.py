@@ -37,7 +37,7 @@ _ROW_BYTES = 20
 
 
 def summary_state(owner: Engine) -> SummaryState | None:
-    """Returns what is told of an engine's log; None where nothing was written."""
+    """The message of an engine's log; None where nothing was written."""
     log = owner.summaries
     if log is None or not log.version:
         return None

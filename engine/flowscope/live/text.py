@@ -118,7 +118,7 @@ def _leaves_body(node: Node) -> bool:
 
 
 def title_of(node: Node) -> str:
-    """Returns what an operation is called where it stands."""
+    """The name of an operation within its scope."""
     return node.name if _leaves_body(node) and not node.scope else short_name(node.name)
 
 

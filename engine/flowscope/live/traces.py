@@ -134,7 +134,7 @@ class Tracing:
     # -- what is told ---------------------------------------------------------------------------
 
     def measured(self) -> Measured:
-        """Returns what operations took in the steps that were traced."""
+        """The times of operations in the steps that were traced."""
         return measured(*self._recorder.totals())
 
     def recording(self) -> Recording:
@@ -151,7 +151,7 @@ class Tracing:
         return self._meter.pace
 
     def typical(self) -> tuple[tuple[TracedNode, ...], Totals, tuple[ProgramFigures, ...]]:
-        """Returns what operations take in a typical step; see `Recorder.typical`."""
+        """The times of operations in a typical step; see `Recorder.typical`."""
         return self._recorder.typical()
 
     @property
@@ -160,7 +160,7 @@ class Tracing:
         return self._recorder.version
 
     def state(self) -> TraceState | None:
-        """Returns what is told to all views; None where nothing was traced."""
+        """The message for all views; None where nothing was traced."""
         if not self.version and not self.steps_per_s:
             return None
         version = self.version
@@ -190,7 +190,7 @@ _NONE: Table = Numbers({})
 
 
 def summary(step: TracedStep) -> StepSummary:
-    """Returns what is told of a step."""
+    """The message of a step."""
     s = step.split
     return StepSummary(
         number=step.number,

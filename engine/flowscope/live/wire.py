@@ -69,7 +69,7 @@ def to_wire(message: FromKernel) -> tuple[dict[str, Any], list[bytes]]:
 
 
 def plain(value: Any, buffers: list[bytes] | None = None) -> Any:
-    """Returns what a message holds as dicts, lists, strings, numbers, booleans and None.
+    """The message as dicts, lists, strings, numbers, booleans and None.
 
     Args:
         value: The message, or a part of it.
@@ -134,7 +134,7 @@ def _filled(kind: Any, data: dict[str, Any]) -> Any:
 
 
 def _from_view(kind: Any) -> Callable[[dict[str, Any]], Any]:
-    """Returns what reads a message that says which view it is of."""
+    """The reader of a message that says which view it is of."""
 
     def read(data: dict[str, Any]) -> Any:
         found = _filled(kind, data)

@@ -1,4 +1,4 @@
-"""Stages: one program that is run in several calls, as its feeds come in (SPEC W25).
+"""Stages: one program that is run in several calls, as its feeds come in.
 
 A stage is what can run once some feeds are there and could not before: every node whose inputs,
 control inputs and earlier effects on its variables are done. So each node runs once, in the first

@@ -1,4 +1,4 @@
-"""What a plan's loops keep for their gradients, told before anything runs (SPEC D6).
+"""What a plan's loops keep for their gradients, told before anything runs.
 
 A loop keeps a value per iteration of each tensor that its gradient reads. How many bytes that are
 follows from the shapes and from how often the loop runs, as far as these are known while planning.

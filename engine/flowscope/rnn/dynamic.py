@@ -1,4 +1,4 @@
-"""`dynamic_rnn`: a cell along time, as one loop (SPEC C40)."""
+"""`dynamic_rnn`: a cell along time, as one loop."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _WIDE = {AVX512.lower(), "cooperlake", "sapphirerapids", "zen4", "zen5"}
 
 
 def environment() -> dict[str, str]:
-    """Returns what to add to the environment of a process before NumPy is loaded there.
+    """Variables to add to a process's environment before NumPy is loaded there.
 
     This loads NumPy. What the user has set stays as it is.
     """
@@ -35,13 +35,13 @@ def environment() -> dict[str, str]:
 
 
 def better_choice() -> str | None:
-    """Returns what `VARIABLE` should be; None where the libraries use the right kernels."""
+    """The value that `VARIABLE` should have; None where the libraries use the right kernels."""
     flags = cpu_flags()
     return next(filter(None, (better_kernels(found, flags) for found in libraries())), None)
 
 
 def libraries() -> list[dict[str, Any]]:
-    """Returns what threadpoolctl knows of the BLAS libraries under NumPy and SciPy."""
+    """threadpoolctl's entries of the BLAS libraries under NumPy and SciPy."""
     import numpy  # noqa: F401  (loads the library)
     import threadpoolctl
 

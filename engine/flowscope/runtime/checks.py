@@ -50,7 +50,7 @@ def check_options(options: Any, run_metadata: Any) -> None:
 
 
 def key_of(fetches: Any, feeds: Any, mode: Mode) -> tuple[Hashable, tuple[Any, ...], Mode]:
-    """Returns what runs of the same fetches, feeds and mode have in common."""
+    """The key that runs of the same fetches, feeds and mode share."""
     if not isinstance(feeds, Mapping | list | tuple):
         raise DTypeError(f"expected a list of what is fed, got {feeds!r}")
     key = (structure_key(fetches), tuple(feeds), mode)

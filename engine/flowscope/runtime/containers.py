@@ -1,4 +1,4 @@
-"""Containers: what sessions keep beyond their steps, and engines beyond sessions (SPEC W32)."""
+"""Containers: what sessions keep beyond their steps, and engines beyond sessions."""
 
 from __future__ import annotations
 

@@ -119,6 +119,6 @@ class CostModel:
 
 
 def cost_graph_of(trace: StepTrace) -> CostGraphDef:
-    """Returns what the operations of a traced step cost."""
+    """The costs of the operations of a traced step."""
     load("cost_graphs")
     return cost_graphs[0](trace)

@@ -47,7 +47,7 @@ class Cpu(Device):
         pass
 
     def memory(self) -> DeviceMemory | None:
-        """Returns what this process uses, and what the machine has; None where that is unknown."""
+        """Bytes that this process uses and that the machine has; None where unknown."""
         try:
             page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
             with open("/proc/self/statm") as file:

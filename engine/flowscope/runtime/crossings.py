@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def crossing(node: Node) -> Callable[[Any, Unit, Iteration, list[Any]], Any]:
-    """Returns what runs a Send or a Recv: (step, unit, iteration, inputs) -> outputs, or None."""
+    """A function for a Send or Recv: (step, unit, iteration, inputs) -> outputs, or None."""
     return _receive if isinstance(node.op, Recv) else _send
 
 

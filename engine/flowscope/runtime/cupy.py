@@ -69,7 +69,7 @@ def gpus() -> list[CupyGpu]:
 
 
 def _scipy(xp: Any, part: str) -> Any:
-    """Returns what stands for SciPy's module on GPUs; see `flowscope.ops.kernels.scipy_modules`."""
+    """The module that replaces SciPy's on GPUs; see `flowscope.ops.kernels.scipy_modules`."""
     return import_module(f"cupyx.scipy.{part}") if xp.__name__ == "cupy" else None
 
 

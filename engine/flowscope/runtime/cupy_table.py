@@ -116,7 +116,7 @@ def ufunc(name: str) -> Ufunc | None:
 
 @functools.cache
 def binder(name: str) -> Callable[..., dict[str, Any]] | None:
-    """Returns what takes the arguments of a function, and gives them by name.
+    """A function that takes the arguments of a function and gives them by name.
 
     It raises TypeError for those that the function does not take. None where CuPy has no function
     of the name, or one whose parameters are not known.

@@ -1,4 +1,4 @@
-"""What is said where a fetched value has none: it is on a way that was not taken (SPEC D3)."""
+"""What is said where a fetched value has none: it is on a way that was not taken."""
 
 from __future__ import annotations
 

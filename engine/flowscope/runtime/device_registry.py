@@ -85,7 +85,7 @@ def register_device(device_type: str, kernels: str = "GPU") -> Callable[[Maker],
 
 
 def maker_of(device_type: str) -> Maker | None:
-    """Returns what makes the devices of a type; None if it is not registered."""
+    """The factory of a device type; None if the type is not registered."""
     return _makers.get(device_type)
 
 

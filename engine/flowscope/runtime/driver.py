@@ -438,7 +438,7 @@ class _Step:
     # -- the end --------------------------------------------------------------------------------
 
     def given_up(self, error: BaseException) -> BaseException:
-        """Returns what the step fails with: a deadline tells what was waited for.
+        """The error of the step; that of a deadline names what the step waited for.
 
         A deadline and a stop tell of a circle of waits.
         """
@@ -507,7 +507,7 @@ def _kernel(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
 
 
 def _tested(handler: Handler, before: BreakTest | None, after: BreakTest | None) -> Handler:
-    """Returns what runs a unit, and asks at the breakpoints before and after it."""
+    """A function that runs a unit and asks at the breakpoints before and after it."""
 
     def run(step: _Step, unit: Unit, it: Iteration, inputs: list[Any]) -> Any:
         if before is not None and before(None, it.path, inputs):

@@ -148,7 +148,7 @@ def _known(spec: Spec, value: Any) -> Spec:
 
 
 def call(function: Callable[..., Any], values: Sequence[Any], dtypes: Sequence[DType]) -> Any:
-    """Returns what a function of tensors returns, as arrays.
+    """Evaluates a function of tensors; gives arrays.
 
     Args:
         function: Takes tensors with values; returns tensors, arrays and numbers.

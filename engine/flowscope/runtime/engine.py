@@ -153,7 +153,7 @@ class Engine:
                 self.sessions.discard(session)
 
     def growth_of(self, graph: Graph) -> GrowthWarner:
-        """Returns what counts the growth of a graph between runs."""
+        """The counter of a graph's growth between runs."""
         return self._growths.setdefault(graph, GrowthWarner())
 
     def steps_on(self, graph: Graph) -> int:

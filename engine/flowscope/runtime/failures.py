@@ -114,7 +114,7 @@ _SHOWN = 64
 
 
 def _refusal(node: Node, values: Any) -> OpError | None:
-    """Returns what the op's shape rule has to say against the inputs that came, None if nothing.
+    """The error that the op's shape rule raises for the actual inputs; None if it raises none.
 
     While the graph was built not all of it was known; an array module's words for the same name
     neither what was expected nor which input it was.

@@ -137,7 +137,7 @@ class FakeDevice(Device):
         return self.clock.making_current(self.name)
 
     def usage(self) -> Usage:
-        """Returns what it has done since it was made."""
+        """The device's work since it was made."""
         return Usage(
             self._kernels,
             self._compute.busy_s,
@@ -184,7 +184,7 @@ class FakeDevice(Device):
     def call(
         self, name: str, given: Any, function: Callable[[], Any], target: FakeArray | None = None
     ) -> Any:
-        """Returns what a function gives, as arrays of this device, on its time line.
+        """Runs a function on the device's time line; gives arrays of this device.
 
         Args:
             name: Its name.

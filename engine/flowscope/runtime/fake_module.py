@@ -88,7 +88,7 @@ class FakeFunction:
         self._is_entrance = self._name in _ENTRANCES
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns what NumPy's function gives, on the device."""
+        """Computes NumPy's function, on the device."""
         inner_args, inner = self._device.inwards((args, kwargs), self._is_entrance)
         if self._bind is not None:
             _check_steering(self._name, self._bind(*args, **kwargs))

@@ -56,7 +56,7 @@ def converter(tensor: Tensor, devices: Sequence[Device] = (), stays: bool = True
 
 
 def _spec(tensor: Tensor) -> Spec:
-    """Returns what is known of the values that are fed: for a handle, the variable's."""
+    """The Specs of the fed values; for a handle, that of its variable."""
     return tensor.spec.variable or tensor.spec
 
 

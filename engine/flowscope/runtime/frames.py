@@ -130,7 +130,7 @@ def _frames(loops: Iterable[LoopAt], mode: Literal["compiled", "op", "tokens"]) 
 
 
 def label(node: Node) -> str:
-    """Returns what people call a loop: its name scope, without the one of the body around.
+    """The display name of a loop: its name scope, without that of the body around.
 
     A loop made by hand, for which an Enter stands, is called what its frame is called.
     """

@@ -1,6 +1,6 @@
 """Growth: a graph that gets new operations from the same line between runs, again and again.
 
-`sess.run(a[0])` in a loop adds an operation each time, and each run plans anew (SPEC D17). Sessions
+`sess.run(a[0])` in a loop adds an operation each time, and each run plans anew. Sessions
 look only when they have to plan, at what was added since one of the graph's last did.
 """
 

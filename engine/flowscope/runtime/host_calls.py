@@ -77,7 +77,7 @@ class HostCall:
         threads.run(self)
 
     def result(self) -> Any:
-        """Returns what the function has returned, or raises what it has raised."""
+        """The function's result; raises the error that it has raised."""
         if self._error is not None:
             raise self._error
         return self._result
@@ -210,7 +210,7 @@ def _raise_in(thread: int) -> None:
 
 
 def call_and_wait(gate: Gate, threads: HostThreads, function: Callable[[], Any]) -> Any:
-    """Returns what a function returns that runs on another thread; the wait can be ended."""
+    """Runs a function on another thread and waits for its result; the wait can be ended."""
     call = HostCall(function, threads, gate.wake)
     try:
         gate.wait(lambda: call.is_done)

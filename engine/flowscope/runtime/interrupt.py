@@ -137,7 +137,7 @@ def heed() -> None:
 
 
 def call(function: Callable[[], Any]) -> Any:
-    """Returns what a function of the user's returns, during which signals are handled at once.
+    """Calls a function of the user's, during which signals are handled at once.
 
     Args:
         function: What it raises is turned into another error, whose cause is the first.

@@ -1,4 +1,4 @@
-"""Locks as state: who holds one, and who waits for it, without a thread (SPEC W5)."""
+"""Locks as state: who holds one, and who waits for it, without a thread."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Stamper:
         self._check()
 
     def functions(self, words: Any) -> tuple[Callable[[], None], Callable[[], bool]]:
-        """Returns what keeps a reading, and what keeps it negated and tells whether to flush.
+        """Two functions: one keeps a reading; one keeps it negated and tells whether to flush.
 
         Args:
             words: The array, int64 of one dimension in C order. The functions keep it alive; it

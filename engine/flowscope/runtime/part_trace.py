@@ -126,7 +126,7 @@ class PartRecorder:
         return self._traced(gate, run, feeds, resources)
 
     def taken(self) -> PartTrace:
-        """Returns what it did, by this process' clock, once it has ended."""
+        """The partition's trace by this process's clock, once it has ended."""
         if self._trace.rows is not None:
             return self._taken_one_by_one()
         table, reading, _ = self._trace.read()

@@ -1,4 +1,4 @@
-"""Partial runs: one step whose feeds come, and whose fetches go, in several calls (SPEC W25)."""
+"""Partial runs: one step whose feeds come, and whose fetches go, in several calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Pattern:
     def stage(
         self, before: Feeds | None, now: Feeds
     ) -> tuple[PreparedCall, Stage, frozenset[Value]]:
-        """Returns what runs when the feeds `now` are there, and what later stages need."""
+        """The part to run once the feeds `now` are there, and the values that later stages need."""
         found = self._stages.get((before, now))
         if found is None:
             made = self.planner.stage(self.program, before, now)

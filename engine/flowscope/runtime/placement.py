@@ -186,7 +186,7 @@ def _candidate(node: Node, explained: Greedy, number: int, name: str) -> Candida
 def predict_move(
     session: Session, op_or_scope: Any, device: Any, fetches: Any, feeds: Any = ()
 ) -> Move:
-    """Returns what a move would change; see `Session.predict_move`."""
+    """Predicts a move; see `Session.predict_move`."""
     call = session._call(fetches, feeds, session.config.mode)
     if isinstance(feeds, Mapping):
         session.planner.note_fed(call.plan.request.feeds, list(feeds.values()))
@@ -194,7 +194,7 @@ def predict_move(
 
 
 def predict_move_of(session: Session, plan: Plan, op_or_scope: Any, device: Any) -> Move:
-    """Returns what a move would change of a plan's steps."""
+    """Predicts how a move changes the steps of a plan."""
     wishes, operations = _wishes(session, op_or_scope, device)
     found = _predicted(session, plan, wishes)[0]
     refused = _without_kernel(operations, next(iter(wishes.values())))
@@ -251,7 +251,7 @@ def _brought(planner: Planner, handle: Operation, name: str) -> Any:
 def _predicted(
     session: Session, plan: Plan, wishes: Mapping[int, str]
 ) -> tuple[Move, dict[Operation, str]]:
-    """Returns what wishes change of a plan, and the handles whose device changes."""
+    """The plan's changes by wishes, and the handles whose device changes."""
     planner, request = session.planner, plan.request
     before, machine = plan.placed, planner.machine()
     costs = planner.costs(request.feeds, before)
@@ -299,7 +299,7 @@ def _value_bytes(session: Session, handle: Operation) -> int:
 def _wishes(
     session: Session, op_or_scope: Any, device: Any
 ) -> tuple[dict[int, str], list[Operation]]:
-    """Returns what a move asks for, by the operations' ids, and the operations."""
+    """The wishes of a move by the operations' ids, and the operations."""
     name = _device(session, device)
     chosen = [op for op in _operations(session, op_or_scope) if not op.definition.is_parameter]
     if not chosen:

@@ -57,7 +57,7 @@ class PlanCache(dict[Hashable, T], Generic[T]):
         self._edits = 0
 
     def find(self, key: Hashable) -> T | None:
-        """Returns what either generation has, None if there is nothing."""
+        """The entry of either generation; None if there is none."""
         with self._lock:
             found = self.get(key)
             if found is None:

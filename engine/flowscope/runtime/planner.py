@@ -227,7 +227,7 @@ class Planner:
             self._fed_shapes[tensor] = shape
 
     def machine(self, cores: int = 1) -> PlacementMachine:
-        """Returns what placement by cost reckons with; steps may use so many threads."""
+        """The machine model for placement by cost; steps may use so many threads."""
         from flowscope.runtime.device_profiles import machine_of  # most sessions need none
 
         devices = [self._by_name[str(spec)] for spec in self._specs]
@@ -293,7 +293,7 @@ class Planner:
     def request(
         self, fetches: Any, feeds: Any, mode: Mode, given: Sequence[Any] = ()
     ) -> tuple[Request, Rebuild]:
-        """Returns what is to be planned, and what puts the results together."""
+        """The request for a plan, and the function that assembles the results."""
         if not len(self._graph) and not isinstance(fetches, Tensor | Operation):
             raise GraphError("the session's graph is empty: add operations to it, then run them")
         flat = Flattened(self._graph, fetches)
@@ -340,7 +340,7 @@ class Planner:
         return tensor
 
     def converter(self, tensor: Tensor, stays: bool = False) -> Converter:
-        """Returns what makes a value fed for a tensor an array in the host's memory.
+        """The function that turns a value fed for a tensor into an array in the host's memory.
 
         Args:
             tensor: The tensor.
@@ -367,7 +367,7 @@ class Planner:
         return self._remote
 
     def state_at(self, handle: Any, device: str) -> Any:
-        """Returns what a handle stands for on a device: state here, or of another task."""
+        """The resource of a handle on a device: state of this process, or of another task."""
         if self._remote is not None and self._remote.is_elsewhere(device):
             return self._remote.state(handle, device)
         return self.state(handle)
@@ -499,7 +499,7 @@ def _travelling(program: Program) -> set[int]:
 
 
 def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | None:
-    """Returns what steps may do to queues; None if they use none.
+    """The use that steps make of queues and readers; None if they use none.
 
     Args:
         nodes: All nodes that run, in blocks too.
@@ -518,14 +518,14 @@ def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | N
 
 
 def _within(around: Around, plan: Plan, on: Callable[..., Any], function: Function) -> Function:
-    """Returns what runs a function of a plan on its device, with something around it."""
+    """A function that runs a plan's function on its device, wrapped."""
     return around(plan, on(function))
 
 
 def _beginning_anew(
     note: Callable[[], None], wrap: Callable[..., Any], function: Function
 ) -> Function:
-    """Returns what runs a plan that restores or initialises a session, and notes that it has."""
+    """A function that runs a plan which restores or initialises a session, and records it."""
     wrapped = wrap(function)
 
     def run(*arguments: Any) -> tuple[Any, ...]:
@@ -537,7 +537,7 @@ def _beginning_anew(
 
 
 def _tested(plan: Plan, tests: BreakTests) -> tuple[Function, Function]:
-    """Returns what runs a plan and asks at breakpoints, and the same one operation at a time."""
+    """Two functions that run a plan and ask at breakpoints; the second one op at a time."""
     names = tuple(map(frozenset, tests.names))
     if not any(names):
         return plan.executable.function, plan.executable.by_op

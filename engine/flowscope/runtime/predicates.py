@@ -65,7 +65,7 @@ def out_of(depth: int) -> Predicate:
 
 
 def moves_without(step: Step, moves: Collection[Predicate], is_held: bool) -> list[Predicate]:
-    """Returns what is to be met once a step has ended.
+    """The predicates that are left once a step has ended.
 
     Args:
         step: The step.

@@ -1,4 +1,4 @@
-"""Queues as state: a bounded buffer, and who waits for elements or for space (SPEC W30, W35).
+"""Queues as state: a bounded buffer, and who waits for elements or for space.
 
 Whoever has to wait leaves a function behind, and no thread waits: each change of the queue moves
 what can be moved and then, with no lock held, calls the functions of those who have what they
@@ -400,7 +400,7 @@ class QueueState:
         return moved
 
     def _last(self, wait: _Dequeue) -> Any:
-        """Returns what a dequeue gets of a queue that has too few and gets no more."""
+        """The elements of a queue that has fewer than asked for and gets no more."""
         if wait.up_to and wait.taken:
             _note_taken(self, wait.noted, wait.taken)
             return wait.taken

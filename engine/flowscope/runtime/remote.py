@@ -42,12 +42,12 @@ class RemoteValue:
     is_array = True
 
     def apply(self, function: Callable[[Any], Any]) -> Any:
-        """Returns what a function says of it, called where it is; only that comes over."""
+        """Calls a function where the value is; only the result is sent."""
         raise NotImplementedError
 
 
 def asked(function: Callable[[Any], Any], value: Any) -> Any:
-    """Returns what a function says of a value, wherever that is.
+    """Calls a function of a value, in the process that has the value.
 
     It is given the value in the host's memory of the process that has it.
     """
@@ -81,7 +81,7 @@ class RemoteFunction(Protocol):
         """Runs one step; see `flowscope.plan.codegen.function` for the arguments."""
 
     def traced(self, traces: list[PartTrace]) -> Function:
-        """Returns what runs one step and is traced.
+        """A function that runs one step and traces it.
 
         Args:
             traces: Where what the partitions did is put, once the step has ended.
@@ -108,7 +108,7 @@ class Remote(Protocol):
         """Whether a device belongs to another task."""
 
     def function(self, plan: Plan, resources: Sequence[Any], is_handed_out: bool) -> RemoteFunction:
-        """Returns what runs a plan that has partitions on other tasks.
+        """A function that runs a plan with partitions on other tasks.
 
         Args:
             plan: The plan.
@@ -117,10 +117,10 @@ class Remote(Protocol):
         """
 
     def links(self) -> Callable[[str, str], Link]:
-        """Returns what tells the link between the hosts of two devices; measured where need be."""
+        """A function that gives the link between two devices' hosts; it measures where needed."""
 
     def state(self, handle: Any, device: str) -> Any:
-        """Returns what stands here for a variable or queue of another task.
+        """The proxy of a variable or queue of another task.
 
         Args:
             handle: The op that makes the handle.
@@ -128,7 +128,7 @@ class Remote(Protocol):
         """
 
     def facts(self, variables: Sequence[Any]) -> list[tuple[bool, int, int, int | None] | str]:
-        """Returns what other tasks say of variables that `state` has returned.
+        """Asks other tasks for facts of variables that `state` has returned.
 
         Of each: whether it has a value, how often it was written, bytes, and the number of the run
         that wrote it last; or why nothing is known of it. Waits for tasks that do not answer, but

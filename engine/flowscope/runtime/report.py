@@ -80,7 +80,7 @@ class RuntimeReport:
 
 
 def runtime_report(measure: bool = True) -> RuntimeReport:
-    """Returns what flowscope uses on this machine, what is missing, and what that would bring.
+    """A report of what flowscope uses on this machine, what is missing, and its benefit.
 
     `print(fs.runtime_report())`, or `python -m flowscope` in a terminal.
 

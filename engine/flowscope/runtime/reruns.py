@@ -1,4 +1,4 @@
-"""What sessions do about notebook cells that are run again (SPEC D18).
+"""What sessions do about notebook cells that are run again.
 
 A variable that has another shape or dtype since then loses its value in every session, and gets its
 initial value as soon as a run needs it.

@@ -13,7 +13,7 @@ from flowscope.runtime.resource_kinds import kept_state, new_state
 
 
 def state_of(graph: Graph, container: Container, handle: Any) -> Any:
-    """Returns what the handle stands for, made on first use.
+    """The resource of a handle, made on first use.
 
     Args:
         graph: The graph in which the handle is made.

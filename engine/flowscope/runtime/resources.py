@@ -536,7 +536,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _count_of_sole_owner() -> int:
-    """Returns what `getrefcount` says of a buffer that only the writer's local variable holds."""
+    """The `getrefcount` of a buffer that only the writer's local variable holds."""
     buffer = np.empty(1)
     return sys.getrefcount(buffer)
 

@@ -83,7 +83,7 @@ class Sample:
             self._tracer.take(trace)
 
     def _rows(self) -> list[ProbedInvocation]:
-        """Returns what the lines have done."""
+        """The spans of the traced lines."""
         assert self._code is not None
         around = loops_around(self._step.plan)
         place = _Place(dict(self._begun), around)
@@ -99,7 +99,7 @@ class Sample:
     # -- operations that run one by one ---------------------------------------------------------
 
     def begin_rows(self) -> _SampleRows:
-        """Returns what is told of the operations that run one by one from now on."""
+        """The trace of the operations that run one by one from now on."""
         return _SampleRows(self, self._most)
 
 

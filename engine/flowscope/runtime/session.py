@@ -397,7 +397,7 @@ class Session(Controls):
             return placement(self, fetches, feeds, anew)
 
     def predict_move(self, op_or_scope: Any, device: Any, fetches: Any, feeds: Any = ()) -> Move:
-        """Returns what `move` would change of the steps of some fetches; nothing is changed.
+        """Predicts how `move` changes the steps of some fetches; changes nothing.
 
         Args:
             op_or_scope, device: As in `move`.
@@ -473,7 +473,7 @@ class Session(Controls):
         return found
 
     def explain(self, op: Any, recording: Recording | None = None) -> Explanation:
-        """Returns what an operation does, in short sentences, with the values of a step.
+        """Explains an operation in short sentences, with the values of a step.
 
             print(sess.explain("loss"))
 

@@ -218,7 +218,7 @@ class Doubt:
         return not self._undos
 
     def values_of(self, state: VariableState) -> list[Any]:
-        """Returns what is kept of a variable: its value, and what it was."""
+        """The kept values of a variable: the one prepared here, then those that are undone to."""
         value, _ = self._values.get(state, (None, None))
         return [value, *[one.value for one in self._undos.get(state, ())]]
 
@@ -290,7 +290,7 @@ class Doubt:
 
 
 def refusal(name: str, why: str) -> str:
-    """Returns what an error says of a variable that was lost between two values."""
+    """The sentence of an error on a variable that was lost between two values."""
     return (
         f'the variable "{name}" took part in an update of several processes, and whether this was '
         f"written or put back elsewhere cannot be told: {why}; restore the variables of the update "

@@ -113,7 +113,7 @@ class SplitFunction:
         return self._run(self._functions, gate, run, feeds, resources)
 
     def traced(self, traces: list[PartTrace]) -> Function:
-        """Returns what runs one step and is traced.
+        """A function that runs one step and traces it.
 
         Args:
             traces: Where what the partitions did is put, once the step has ended.

@@ -211,7 +211,7 @@ class Step:
     # -- functions of the user's ----------------------------------------------------------------
 
     def call_function(self, function: Callable[[], Any]) -> Any:
-        """Returns what a function of the user's returns; see `flowscope.runtime.host_calls`."""
+        """Calls a function of the user's; see `flowscope.runtime.host_calls`."""
         if get_ident() != self.thread:
             return function()  # it was started on a thread of its own, and nobody waits for it here
         if self.pool is None:

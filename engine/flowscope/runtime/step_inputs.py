@@ -108,7 +108,7 @@ class InputRecorder:
         return tuple([one.number for one in list(self._kept)])
 
     def find(self, number: int) -> StepInputs | None:
-        """Returns what a step was computed from; None where that is not kept."""
+        """The inputs of a step; None where they are not kept."""
         return next((one for one in list(self._kept) if one.number == number), None)
 
     def variables_before(self, number: int) -> dict[str, Any]:

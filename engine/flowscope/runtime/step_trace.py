@@ -258,7 +258,7 @@ class StepTrace:
         return known
 
     def traced(self, wrap: Callable[[Any], Any]) -> Callable[..., Any]:
-        """Returns what runs the plan and is traced; see `Call.function`.
+        """A function that runs the plan and traces it; see `PreparedCall.function`.
 
         Args:
             wrap: What a session puts around a plan's function.
@@ -292,7 +292,7 @@ class StepTrace:
     def traced_apart(
         self, wrap: Callable[[Any], Any], function: RemoteFunction | SplitFunction
     ) -> Callable[..., Any]:
-        """Returns what runs a plan whose partitions run apart, and is traced.
+        """A function that runs a plan whose partitions run apart, and traces it.
 
         Args:
             wrap: What a session puts around a plan's function.
@@ -358,7 +358,7 @@ class StepTrace:
         return self._code
 
     def read(self) -> tuple[SlotTable, Reading, Cursor]:
-        """Returns what the readings that are kept mean, and how far they go."""
+        """The slots of the kept readings, the decoded readings, and where they end."""
         self.pack()
         table = self.table
         cursor = table.cursor(self.begin) if self.cursor is None else self.cursor.copy()

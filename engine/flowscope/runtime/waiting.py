@@ -40,7 +40,7 @@ Found = TypeVar("Found")
 
 
 def owner() -> Step | Preparation | None:
-    """Returns what this thread works for: a step, or what is prepared for one; None for neither."""
+    """The step, or the preparation of one, that this thread works for; None for neither."""
     found: Step | Preparation | None = preparations_of_threads.get(get_ident()) or current_step()
     return found
 
@@ -132,7 +132,7 @@ def _wait_at_gate(
 def result_of(
     future: Future[Found], *, what: str, until: float | None = None, owned_by: Any = OWN
 ) -> Found:
-    """Returns what a future gives; see `wait_for`.
+    """Waits for a future's result; see `wait_for`.
 
     Raises:
         TimeoutError: if its time is over.
@@ -149,7 +149,7 @@ def result_of(
 def called_aside(
     function: Callable[[], Found], *, what: str, until: float | None = None, name: str
 ) -> Found:
-    """Returns what a function of another library returns, which has no time of its own.
+    """Waits for a function of another library that has no timeout of its own.
 
     It runs on a thread that is left alone when the time is over; see `wait_for`.
 

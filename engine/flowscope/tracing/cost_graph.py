@@ -13,7 +13,7 @@ from flowscope.tracing.nodes import PlanNodes
 
 
 def cost_graph_of(trace: StepTrace) -> CostGraphDef:
-    """Returns what each operation of a step cost."""
+    """The cost of each operation of a step."""
     program = trace.plan.program
     timed = PlanNodes(program)
     self_ns = decoded(trace, timed, Lanes()).self_ns

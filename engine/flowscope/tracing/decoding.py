@@ -72,7 +72,7 @@ class StepSpans:
 
 
 def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
-    """Returns what the trace of a step tells.
+    """Decodes the trace of a step.
 
     Args:
         trace: The trace.
@@ -112,7 +112,7 @@ def decoded(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
 
 
 def probed(trace: StepTrace, rows: Rows, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
-    """Returns what the trace of a step tells whose operations ran one by one.
+    """Decodes the trace of a step whose operations ran one by one.
 
     An interval belongs to the operation that ends it. Loops and branches begin with what is first
     in them; where a machine of tokens runs them they have no spans, only frames.
@@ -290,7 +290,7 @@ def _joined(parts: list[Spans]) -> Spans:
 
 
 def apart(trace: StepTrace, nodes: PlanNodes, lanes: Lanes) -> StepSpans:
-    """Returns what the trace of a step tells whose partitions ran apart, each in its own lane.
+    """Decodes the trace of a step whose partitions ran apart, each in its own lane.
 
     What one process sends and another receives is a span of its own, from the begin of the one to
     the end of the other: its clocks are aligned, as well as that could be measured.

@@ -87,7 +87,7 @@ def _step_data(step: TracedStep) -> dict[str, Any]:
 
 
 def _values_data(one: TensorValues) -> list[Any]:
-    """Returns what the header tells of a tensor: a row per value."""
+    """The header's entries of a tensor: a row per value."""
     rows = [[k.step, k.iterations, dtypes.as_dtype(k.value.dtype).name, k.value.shape]
             for k in one.kept]  # fmt: skip
     return [one.name, one.dropped, rows]

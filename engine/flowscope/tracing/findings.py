@@ -240,7 +240,7 @@ class _Looked:
         return self._finding("operation", share, ns, text, advice, [top])
 
     def copies(self) -> Finding | None:
-        """Returns what feeds, fetches and transfers take."""
+        """The finding on the time of feeds, fetches and transfers; None if it is short."""
         parts = {kind: self._of_kind(kind) for kind in ("feeds", "fetches")}
         # Where a transfer has a lane of its own, its span on a device is partly a wait.
         told_apart = np.isin(self._node, self._node[self._moves])
@@ -318,7 +318,7 @@ class _Looked:
         return int(spans.node[after[np.argmin(spans.begin[after])]]) if len(after) else -1
 
     def python(self) -> Finding:
-        """Returns what the user's program takes between two steps."""
+        """The finding on the time that the user's program takes between two steps."""
         ns = self._python_ns
         text = f"the program takes {duration(ns / 1e9)} between two steps"
         advice = "Prepare data by a queue, write less between steps, or run many steps as one loop"

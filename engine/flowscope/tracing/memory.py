@@ -39,7 +39,7 @@ def memory_of(known: Lifetimes, found: StepSpans, nodes: PlanNodes, begin: int) 
 
 
 def _kept_around(frames: Frames, kept: Array) -> Array:
-    """Returns what the loops around each frame have kept when it begins."""
+    """Bytes that the loops around each frame hold when the frame begins."""
     found = np.zeros(len(frames.loop), np.int64)
     parent = frames.parent
     is_inner = parent >= 0

@@ -124,7 +124,7 @@ def _walk(nodes: Sequence[Node], parent: Node | None) -> Iterator[tuple[Node, No
 def traced_node(
     node: Node, parent: int, waits_for: tuple[int, ...], plan: int, phase: Phase
 ) -> TracedNode:
-    """Returns what a recording tells of a node."""
+    """A recording's figures of a node."""
     origins = node.origins
     return TracedNode(
         node.name,

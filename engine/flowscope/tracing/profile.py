@@ -82,13 +82,13 @@ class profile:
         save(self.with_graph(), path)
 
     def with_graph(self) -> Recording:
-        """Returns what was traced so far with values, and with the graph where that is data."""
+        """The trace so far with values, and with the graph where that can be written as data."""
         recorded = self._values() if self._recorded is None else self._recorded
         values = merged(recorded, self._recorder.fetched())
         return replace(self.recording, graph=self._recorder.graph(), values=values)
 
     def _values(self) -> tuple[TensorValues, ...]:
-        """Returns what the sessions have recorded of tensors until now."""
+        """The values of tensors that the sessions have recorded until now."""
         sessions = [self._session] if self._session is not None else self._engine.sessions
         debuggers = [s.debug for s in list(sessions) if s is not None and s.is_debugged]
         return recorded_values([d.history for d in debuggers if d.history is not None])

@@ -216,7 +216,7 @@ class Recorder:
             return tuple([k.told for k in found if k.told is not None])
 
     def recording(self, step: int | None = None) -> Recording:
-        """Returns what is kept.
+        """The recording of the kept steps.
 
         Args:
             step: The number of the only step whose spans are wanted, with those of steps that ran
@@ -249,7 +249,7 @@ class Recorder:
         return Memory(made.time - self._origin, made.nbytes)
 
     def fetched(self) -> tuple[TensorValues, ...]:
-        """Returns what steps have fetched, as far as it is kept."""
+        """The fetched values of the steps that are still kept."""
         with self._lock:
             return self._fetched.told()
 

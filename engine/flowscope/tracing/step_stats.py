@@ -19,7 +19,7 @@ from flowscope.tracing.scheduling import scheduled
 
 
 def stats_of(trace: StepTrace) -> tuple[DeviceStepStats, ...]:
-    """Returns what ran when in a step, per device, by begin."""
+    """The operations of a step per device, sorted by their begin."""
     nodes, lanes = PlanNodes(trace.plan.program), Lanes()
     whole = decoded(trace, nodes, lanes)
     spans, could_begin = whole.spans, scheduled(whole, nodes, trace.begin)
@@ -85,7 +85,7 @@ def label(node: Node) -> str:
 
 
 def _outputs(node: Node, records: list[MemoryRecord]) -> dict[str, Any]:
-    """Returns what is told of the outputs: their shapes, and their bytes where these are known.
+    """Descriptions of the outputs: their shapes, and their bytes where these are known.
 
     Args:
         node: The node.

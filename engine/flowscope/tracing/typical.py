@@ -109,7 +109,7 @@ class TypicalStep:
 
 
 def program_name(plan: Plan) -> str:
-    """Returns what a plan fetches and runs, such as "train, loss"; longer lists are cut."""
+    """The fetches and targets of a plan as text, such as "train, loss"; longer lists are cut."""
     request = plan.request
     names = [op.name for op in request.targets] + [t.op.name for t in request.fetches]
     names = list(dict.fromkeys(name.rpartition("/")[2] for name in names))

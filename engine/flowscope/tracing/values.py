@@ -61,12 +61,12 @@ class FetchedValues:
         self._nbytes += _size(value)
 
     def told(self) -> tuple[TensorValues, ...]:
-        """Returns what is kept, by tensors."""
+        """The recorded values, by tensor."""
         return _by_name([*self._kept], self._dropped)
 
 
 def recorded_values(histories: Iterable[History]) -> tuple[TensorValues, ...]:
-    """Returns what sessions have recorded of tensors."""
+    """The values of tensors that sessions have recorded."""
     found: list[_One] = []
     for history in histories:
         for tensor in history.tensors:

@@ -31,7 +31,7 @@ class Window:
 
 
 def window(recording: Recording, step: TracedStep, begin: int, end: int, most: int) -> Window:
-    """Returns what a view shows of a step.
+    """The spans of a step that a view shows.
 
     Args:
         recording: The recording.

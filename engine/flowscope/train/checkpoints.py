@@ -1,4 +1,4 @@
-"""Checkpoints in a folder: which there are, which is the latest, what is in them (SPEC O15)."""
+"""Checkpoints in a folder: which there are, which is the latest, what is in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L-BFGS: quasi-Newton steps from the last few gradients, all in the graph (SPEC O10).
+"""L-BFGS: quasi-Newton steps from the last few gradients, all in the graph.
 
 Idea. Each update sees how the gradient g changed along the last step: a pair s = x - x_before,
 y = g - g_before. Products with the last few pairs give the product of g with an approximation of

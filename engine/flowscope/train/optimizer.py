@@ -1,4 +1,4 @@
-"""The base class of optimizers: compute gradients, apply them, keep slots (SPEC O10)."""
+"""The base class of optimizers: compute gradients, apply them, keep slots."""
 
 from __future__ import annotations
 

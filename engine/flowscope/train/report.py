@@ -1,4 +1,4 @@
-"""What a model's variables are and hold: counts, bytes, values that are not finite (SPEC W45)."""
+"""What a model's variables are and hold: counts, bytes, values that are not finite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which checkpoints are kept (SPEC O15): the last few, and one every so many hours for good."""
+"""Which checkpoints are kept: the last few, and one every so many hours for good."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savers: variables' values to checkpoints and back (SPEC O14-O16, D24)."""
+"""Savers: variables' values to checkpoints and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table, which may lie in several parts: one per id, or several, combined (SPEC O11)."""
+"""Rows of a table, which may lie in several parts: one per id, or several, combined."""
 
 from __future__ import annotations
 

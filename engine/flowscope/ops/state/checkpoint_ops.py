@@ -1,4 +1,4 @@
-"""Saving and restoring as ops: named tensors to a checkpoint, and back (SPEC O14)."""
+"""Saving and restoring as ops: named tensors to a checkpoint, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues: elements that steps hand to other steps, or to later parts of themselves (SPEC W30, O3).
+"""Queues: elements that steps hand to other steps, or to later parts of themselves.
 
     queue = fs.FIFOQueue(capacity=10, dtypes=[fs.float32, fs.int32], shapes=[[28, 28], []])
     put = queue.enqueue([image, label])             # waits while there are ten

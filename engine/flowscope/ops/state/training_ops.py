@@ -1,4 +1,4 @@
-"""Ops that apply a gradient to a variable and its slots, for optimizers (SPEC O10, O11).
+"""Ops that apply a gradient to a variable and its slots, for optimizers.
 
 Each op is a rule that changes arrays in place. The base class finds the arrays: all of the
 variable's for a gradient of its shape, in stretches that stay in the processor's cache from one

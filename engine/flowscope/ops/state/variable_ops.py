@@ -1,4 +1,4 @@
-"""Variables as ops: a handle, and what reads and writes the state behind it (SPEC W8, O2)."""
+"""Variables as ops: a handle, and what reads and writes the state behind it."""
 
 from __future__ import annotations
 

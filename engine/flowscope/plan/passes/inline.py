@@ -1,4 +1,4 @@
-"""Inline: calls of functions are replaced by the functions' bodies (SPEC W46).
+"""Inline: calls of functions are replaced by the functions' bodies.
 
 Branches and loops stay nodes, and get their bodies as programs of their own, `Node.blocks`. These
 use values of the programs around them as they are; what a block captures is an input of its node,

@@ -1,4 +1,4 @@
-"""Lower: branches and loops become primitives, for the executor of tokens (SPEC C17, C18).
+"""Lower: branches and loops become primitives, for the executor of tokens.
 
 - A `Cond` becomes one Switch per value and branch that uses it, and one Merge per output.
 - A `Loop` becomes, per variable, Enter, Merge, Switch, NextIteration and Exit; what it captures

@@ -1,7 +1,7 @@
 """Place: a device for every node, those in branches and loops included.
 
 Nodes that must share a device form a component (`flowscope.plan.placement.ties`); a component's
-devices are those with all its kernels that all its wishes allow (SPEC W14). As in TensorFlow the
+devices are those with all its kernels that all its wishes allow. As in TensorFlow the
 first of them is taken, accelerators first, and what only steers the program stays on the host
 (`flowscope.plan.placement.steering`); or, where a session asks for that, the one on which the
 component finishes first in a simulated step (`flowscope.plan.placement.simulation`). A constant

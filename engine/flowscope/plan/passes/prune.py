@@ -1,4 +1,4 @@
-"""Prune: from the graph to the program that the fetches need, cut at the feeds (SPEC W7, W25)."""
+"""Prune: from the graph to the program that the fetches need, cut at the feeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simplify: each value is computed once, and not at all where planning can (SPEC W33, O20).
+"""Simplify: each value is computed once, and not at all where planning can.
 
 Three rules, tried on every node whose outputs follow from its inputs alone:
 

@@ -1,6 +1,6 @@
 """Simulated execution of a program: on devices that are given, or on those that finish first.
 
-Simulated greedy execution (SPEC W13): from the sources on, in the program's order, each node takes
+Simulated greedy execution: from the sources on, in the program's order, each node takes
 the device on which it would finish first. What it takes there follows from the costs of that moment
 (`flowscope.plan.costs`), from what has to be brought to it, and from how often it runs; a device
 whose memory would be full is passed over. The first node of a component that does some work chooses

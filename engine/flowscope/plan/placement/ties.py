@@ -1,4 +1,4 @@
-"""Which nodes must share a device: components, by union-find (SPEC W14).
+"""Which nodes must share a device: components, by union-find.
 
 Nodes share a device that touch one variable or queue, that touch one list or TensorArray - also as
 a loop's variable, through branches, in bodies - and that were built in a `colocate_with` block.
