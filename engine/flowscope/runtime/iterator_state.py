@@ -40,6 +40,7 @@ from flowscope.runtime.dataset_reduction import KINDS as KINDS
 from flowscope.runtime.devices import Device
 from flowscope.runtime.queue_state import Element, Finish, QueueState
 from flowscope.runtime.queue_transactions import goes_back
+from flowscope.runtime.rendezvous import Waiter
 
 _WORD = (1 << 64) - 1
 
@@ -97,6 +98,8 @@ class _Pass:
         return found if pipeline.is_fresh else tuple([_own(v) for v in found])
 
 
+#: So long a step waits for an element before it does what else it can, in seconds.
+_PATIENCE_S = 0.002
 #: Of so many plans it is known that they make the same dataset.
 _MOST_KNOWN = 16
 #: So many elements are passed over between two looks whether somebody wants something.
@@ -117,12 +120,14 @@ class IteratorState(QueueState):
     fills_itself = True
     identity: ClassVar[tuple[str, ...]] = ("kind", "dtypes", "shapes")
 
-    __slots__ = ("_device", "_factories", "_pass", "_restored", "container")
+    __slots__ = ("_device", "_factories", "_pass", "_restored", "_waiter", "container")
 
     def __init__(self, name: str, container: str, dtypes: Any, shapes: Any) -> None:
         super().__init__(name, 0, dtypes, shapes)
         self.container = container
         self._pass: _Pass | None = None
+        #: Of the thread that waits briefly for the one that computes.
+        self._waiter = Waiter()
         #: To which elements are brought that are computed ahead.
         self._device: Device | None = None
         #: The programs that make the dataset that it has begun with: one per plan.
@@ -290,6 +295,8 @@ class IteratorState(QueueState):
             FailedPreconditionError: without a dataset.
             OpError: what the element fails with.
         """
+        if not self._elements:
+            self._wait_briefly()
         with self._lock:
             current = self._begun()
             if self._dequeues or (current.is_busy and not self._elements):
@@ -310,6 +317,15 @@ class IteratorState(QueueState):
             raise found.error
         return [found]
 
+    def _wait_briefly(self) -> None:
+        """Waits for the thread that computes elements: to leave a step's code takes longer."""
+        current = self._pass
+        if current is None or not current.is_busy:
+            return
+        waiter = self._waiter = Waiter()
+        if current.is_busy and not self._elements:
+            waiter.sleep(_PATIENCE_S)
+
     def _computed(self, current: _Pass, is_noted: bool) -> Element:
         """Returns the next element, computed on this thread."""
         try:
@@ -319,6 +335,7 @@ class IteratorState(QueueState):
             raise self._end() from None
         finally:
             current.is_busy = False
+            self._waiter.wake()
             self._go_on()
         self._note_taken(current_step() if is_noted else None, found)
         return found
@@ -402,6 +419,7 @@ class IteratorState(QueueState):
                 done = self._pump()
                 goes_on = self._wants(current)
                 current.is_busy = goes_on
+            self._waiter.wake()
             for finish, result in done:
                 finish(result)
             if not goes_on:
