@@ -105,6 +105,7 @@ ALLOWED = {
     "runtime.config.device_stats": REGISTRY,
     "runtime.cost_model.cost_graphs": REGISTRY,
     "runtime.config.timelines": REGISTRY,
+    "runtime.local_waits._collector": "the collector of garbage belongs to the interpreter",
     "runtime.session.debuggers": REGISTRY,
     "runtime.tracers._changes": "a lock held for one exchange of a tuple, whichever engine has it",
     "train.summary_writer.FileWriterCache._lock": "guards the process's writers, as in TensorFlow",
