@@ -86,7 +86,6 @@ ALLOWED = {
     "graph.serialization.meta.kinds": REGISTRY,
     "graph.serialization.values.stand_ins": REGISTRY,
     "graph.providers.serializers": REGISTRY,
-    "live.bus.notebook": "a process is the ipykernel of one notebook",
     "ops.core.casting._numpy_types": CACHE,
     "ops.host.py_functions._functions": DEFINITIONS,
     "ops.host.py_functions._numbers": DEFINITIONS,
