@@ -83,7 +83,7 @@ test("values are asked once, and an answer to an earlier question is passed over
   const graph = model(told(STOP));
   const debug = new DebugModel(graph);
   const question = questionOf(graph, debug, opBox(1));
-  assert.deepEqual(question, { stop: "a.1", tensors: ["layer/act:0"] });
+  assert.deepEqual(question, { stop: "a.1", tensors: ["layer/act:0"], at: [] });
   assert.ok(question && !debug.isAsked(question));
   const first = debug.await(question);
   assert.ok(debug.isAsked(question));

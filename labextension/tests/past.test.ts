@@ -29,7 +29,7 @@ function past(history: HistoryState | null = HISTORY): { model: GraphModel; past
 test("the newest value is asked for, once, and again when more is recorded", () => {
   const { model, past: one } = past();
   const first = one.question();
-  assert.deepEqual(first, { tensor: "h:0", most: 1000, row: null });
+  assert.deepEqual(first, { tensor: "h:0", most: 1000, row: null, at: [] });
   one.take(told(one.await(first)));
   const second = one.question();
   assert.equal(second?.row, 3, "now the rows are known");

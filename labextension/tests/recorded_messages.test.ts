@@ -28,7 +28,7 @@ test("values are answered with their own numbers behind those of the table", () 
   const value = (k: number): unknown => ({ name: "y:0", histogram: table(2 * k), picture: table(2 * k + 1) });
   const history = { kind: "history", tensor: "y:0", values: table(0), shown: null };
   const one = new RecordedMessages(packed([{ kind: "snapshot" }, step(3), history, { kind: "values", values: [value(0), value(1)] }], [[1], [], [1], [1, 1, 1, 1]]));
-  const askRow = (tensor: string, row: number | null): AskHistory => ({ kind: "ask_history", request_id: 9, tensor, most: 5, row, view: 7 });
+  const askRow = (tensor: string, row: number | null): AskHistory => ({ kind: "ask_history", request_id: 9, tensor, most: 5, row, at: [], view: 7 });
   const told = one.answer(askRow("y:0", 1));
   assert.deepEqual(bytes(told?.buffers ?? []), [[2], [5], [6]]);
   const message = told?.message as TensorHistory;

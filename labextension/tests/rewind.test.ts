@@ -9,6 +9,7 @@ import type { Positions } from "../src/layout/types.js";
 import { bothText, changeText, StepDifference } from "../src/model/step_difference.js";
 import { DIFFERENCE, differenceMarks } from "../src/render/difference.js";
 import { LIGHT } from "../src/render/theme.js";
+import { numpyCode } from "../src/model/value_facts.js";
 import { GraphModel } from "../src/model/graph.js";
 import { heatOfStep } from "../src/model/heat_step.js";
 import { ownTimes } from "../src/model/own_times.js";
@@ -109,4 +110,10 @@ test("two steps are compared by box: what took longer, less, is new and gone", (
   const positions = { boxes: new Map(names.map((name, k) => [opBox(id(name)), { x: 0, y: 50 * k, w: 100, h: 30 }])) } as unknown as Positions;
   const fills = differenceMarks({ of: (box) => difference.of(box), isOpen: () => false }, positions, LIGHT, 1).flatMap((mark) => (mark.kind === "shape" && mark.y % 50 === 0 ? [mark.fill.slice(0, 7)] : []));
   assert.deepEqual([fills[0], fills[2]], [DIFFERENCE.longer, DIFFERENCE.shorter]);
+});
+
+test("the code for a value names its step and its slice", () => {
+  assert.equal(numpyCode("a/b:0", [3], [], null), 'session.debug.stops[-1].value("a/b:0")');
+  assert.equal(numpyCode("a:0", [2, 3, 4], [1], null), 'session.debug.stops[-1].value("a:0", np.s_[1])');
+  assert.equal(numpyCode("a:0", [2, 3, 4, 5], [1], 7), 'next(kept.value for kept in reversed(session.debug.history.values("a:0")) if kept.step == 7)[1, 0]');
 });

@@ -24,7 +24,7 @@ def told_at_a_stop(array, dtype):
         sess.debug.break_after(y)
 
         def look(stop):
-            asked = {"stop": stop.id, "tensors": ["y"]}
+            asked = {"stop": stop.id, "tensors": ["y"], "at": []}
             found.append(view.ask("ask_values", schema.Values, **asked))
 
         sess.debug.on_stop(look)

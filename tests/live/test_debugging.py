@@ -48,13 +48,27 @@ class View:
         return states[-1].debug
 
     def history(self, tensor, row=None):
-        what = {"kind": "ask_history", "view": 7, "request_id": 4, "tensor": tensor, "most": 100}
+        what = {
+            "kind": "ask_history",
+            "view": 7,
+            "request_id": 4,
+            "tensor": tensor,
+            "most": 100,
+            "at": [],
+        }
         self.hear({**what, "row": row})
         return next(g for g in reversed(self.got) if isinstance(g[0], schema.TensorHistory))
 
     def values(self, stop, *tensors):
         self.hear(
-            {"kind": "ask_values", "view": 7, "request_id": 3, "stop": stop, "tensors": tensors}
+            {
+                "kind": "ask_values",
+                "view": 7,
+                "request_id": 3,
+                "stop": stop,
+                "tensors": tensors,
+                "at": [],
+            }
         )
         return next(g for g in reversed(self.got) if isinstance(g[0], schema.Values))
 

@@ -79,7 +79,7 @@ def test_nothing_runs_in_a_recording(recording):
     feed = RecordedFeed(recording)
     (reply,) = asked(feed, Command(3, "pause", None, 7))
     assert (reply.ok, reply.message, reply.command_id) == (False, NOTHING_RUNS, 3)
-    (values,) = asked(feed, AskValues(7, 1, "stop", ()))
+    (values,) = asked(feed, AskValues(7, 1, "stop", (), ()))
     assert (values.error, values.values) == (NOTHING_RUNS, ())
     assert feed.session is None
 
@@ -95,15 +95,15 @@ def test_values_that_were_fetched_or_recorded_are_told(graph, tmp_path):
     feed = RecordedFeed(fs.tracing.load(tmp_path / "run.recording"))
     (told,) = asked(feed, Connect(7))
     assert sorted(told.history.tensors) == ["w/body/Tanh:0", "y:0"] and told.session is None
-    (past,) = asked(feed, AskHistory(7, 4, "w/body/Tanh:0", 100, 5))
+    (past,) = asked(feed, AskHistory(7, 4, "w/body/Tanh:0", 100, 5, ()))
     columns = columns_of(past.values, past.values.data)
     assert columns["step"].tolist() == [0] * 3 + [1] * 3 + [2] * 3
     assert columns["iteration"].tolist() == [0, 1, 2] * 3
     assert (past.request_id, past.view, past.error) == (4, 7, "")
     assert past.shown.max == columns["max"][5] and past.shown.shape == (2,)
-    (sums,) = asked(feed, AskHistory(7, 5, "y:0", 2, None))
+    (sums,) = asked(feed, AskHistory(7, 5, "y:0", 2, None, ()))
     assert columns_of(sums.values, sums.values.data)["max"].tolist() == results[1:]
-    (none,) = asked(feed, AskHistory(7, 6, "x:0", 2, None))
+    (none,) = asked(feed, AskHistory(7, 6, "x:0", 2, None, ()))
     assert 'no values of "x:0"' in none.error
     pairs = list(feed.all_values(4))
     assert [type(one).__name__ for one in pairs] == ["TensorHistory", "Values"] * 2
@@ -114,7 +114,7 @@ def test_values_that_were_fetched_or_recorded_are_told(graph, tmp_path):
 
 def test_a_recording_without_values_says_so(recording):
     feed = RecordedFeed(dataclasses.replace(recording, values=()))
-    (told,) = asked(feed, AskHistory(7, 1, "y:0", 10, None))
+    (told,) = asked(feed, AskHistory(7, 1, "y:0", 10, None, ()))
     assert told.error == NO_VALUES and feed.describe().history is None
 
 

@@ -135,6 +135,9 @@ class AskValues:
     stop: str
     #: Names of tensors, or of operations for their first outputs; () for all that is alive.
     tensors: tuple[str, ...]
+    #: Of a tensor of more than two axes: the place along each of those before the last two, where
+    #: the picture is taken; () for the first. What is beyond an axis' end is its last place.
+    at: tuple[int, ...]
     kind: Literal["ask_values"] = "ask_values"
 
 

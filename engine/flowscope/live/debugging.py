@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,7 @@ def values(session: Session | None, asked: AskValues) -> Values:
             raise InvalidArgumentError("no session runs this graph")
         stop = _stop(session, asked.stop)
         if asked.tensors:
-            told = [_named(stop, name) for name in asked.tensors]
+            told = [_named(stop, name, asked.at) for name in asked.tensors]
         else:
             looks = [StoppedTensor(n, "alive", "", s) for n, s in stop.values().items()]
             told = [seen_state(look, None) for look in looks]
@@ -147,14 +148,32 @@ def values(session: Session | None, asked: AskValues) -> Values:
     return Values(asked.request_id, "", tuple(told), asked.view)
 
 
-def _named(stop: Stop, name: str) -> ValueState:
+def _named(stop: Stop, name: str, at: Sequence[int]) -> ValueState:
     look = stop.look(name)
-    return seen_state(look, stop.picture(name) if look.state == "alive" else None)
+    if look.state != "alive":
+        return seen_state(look, None)
+    index = _place(look.statistics.shape if look.statistics else (), at)
+    return seen_state(look, stop.picture(name, index))
 
 
-def value_state(name: str, array: Any) -> ValueState:
-    """Returns all that is told of a value."""
-    return seen_state(StoppedTensor(name, "alive", "", statistics(array)), picture(array))
+def value_state(name: str, array: Any, at: Sequence[int] = ()) -> ValueState:
+    """Returns all that is told of a value.
+
+    Args:
+        name: The tensor's name.
+        array: The value.
+        at: Where its picture is taken; see `AskValues.at`.
+    """
+    seen = statistics(array)
+    drawn = picture(np.asarray(array)[_place(seen.shape, at)])
+    return seen_state(StoppedTensor(name, "alive", "", seen), drawn)
+
+
+def _place(shape: Sequence[int], at: Sequence[int]) -> tuple[int, ...]:
+    """A place along the axes before the last two, within their ends; () where an axis is empty."""
+    if 0 in shape:
+        return ()
+    return tuple([max(0, min(k, n - 1)) for k, n in zip(at, shape[:-2], strict=False)])
 
 
 def seen_state(look: StoppedTensor, drawn: Picture | None) -> ValueState:

@@ -140,7 +140,7 @@ def told_values(
     """
     kept = values[-asked.most :]
     has_row = asked.row is not None and 0 <= asked.row < len(kept)
-    shown = value_state(asked.tensor, kept[asked.row or 0].value) if has_row else None
+    shown = value_state(asked.tensor, kept[asked.row or 0].value, asked.at) if has_row else None
     return TensorHistory(
         asked.request_id, "", version, asked.tensor, _columns(kept), shown, asked.view
     )

@@ -59,6 +59,9 @@ class AskHistory:
     most: int
     #: The row, counted from the first value that is told, of which all is told; None for none.
     row: int | None
+    #: Of a tensor of more than two axes: the place along each of those before the last two, where
+    #: the picture is taken; () for the first. What is beyond an axis' end is its last place.
+    at: tuple[int, ...]
     kind: Literal["ask_history"] = "ask_history"
 
 

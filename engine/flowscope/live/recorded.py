@@ -131,7 +131,7 @@ class RecordedFeed(LiveChannel):
         each = max(1, most // max(1, len(self._values)))
         for name, values in self._values.items():
             kept = values[-each:]
-            yield told_values(AskHistory(0, 0, name, each, None), 1, kept)
+            yield told_values(AskHistory(0, 0, name, each, None, ()), 1, kept)
             yield Values(0, "", tuple([value_state(name, k.value) for k in kept]), 0)
 
     def _past(self, asked: AskHistory) -> TensorHistory:

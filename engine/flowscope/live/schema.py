@@ -125,7 +125,7 @@ from flowscope.live.variables_schema import (
     VariableState as VariableState,
 )
 
-PROTOCOL = 12
+PROTOCOL = 13
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import { Signal } from "./signal.js";
 export interface ValueQuestion {
   readonly stop: string;
   readonly tensors: readonly string[];
+  /** Where along the axes before the last two pictures are taken. */
+  readonly at: readonly number[];
 }
 
 export interface ValueAnswer {

@@ -20,6 +20,8 @@ export interface PastQuestion {
   readonly tensor: string;
   readonly most: number;
   readonly row: number | null;
+  /** Where along the axes before the last two its picture is taken. */
+  readonly at: readonly number[];
 }
 
 /** Values that are asked for at most, the newest. */
@@ -41,6 +43,7 @@ export class PastModel {
   #asked: PastQuestion | null = null;
   #askedVersion = -1;
   #problem = "";
+  #at: readonly number[] = [];
 
   constructor(model: GraphModel) {
     this.#model = model;
@@ -85,7 +88,17 @@ export class PastModel {
   }
 
   chooseTensor(name: string): void {
-    [this.#tensor, this.#moment, this.#problem] = [name, null, ""];
+    [this.#tensor, this.#moment, this.#problem, this.#at] = [name, null, "", []];
+    this.changed.emit();
+  }
+
+  /** Where pictures are taken, along the axes before the last two. */
+  get at(): readonly number[] {
+    return this.#at;
+  }
+
+  lookAt(at: readonly number[]): void {
+    this.#at = at;
     this.changed.emit();
   }
 
@@ -109,9 +122,9 @@ export class PastModel {
   question(): PastQuestion | null {
     const { tensor, state } = this;
     if (tensor === null || state === null) return null;
-    const wanted = { tensor, most: MOST, row: this.row < 0 ? null : this.row };
+    const wanted = { tensor, most: MOST, row: this.row < 0 ? null : this.row, at: this.#at };
     const isOld = state.version !== this.#askedVersion || this.#asked?.tensor !== tensor;
-    return isOld || wanted.row !== this.#asked?.row ? wanted : null;
+    return isOld || wanted.row !== this.#asked?.row || wanted.at.join() !== this.#asked.at.join() ? wanted : null;
   }
 
   /** Waits for the answer to a question; returns its number. */

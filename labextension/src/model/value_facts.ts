@@ -11,10 +11,10 @@ import { bytesText } from "./running.js";
 const MOST_ASKED = 8;
 
 /** What is to be asked where a box is chosen while a step is held; null where nothing is. */
-export function questionOf(model: GraphModel, debug: DebugModel, box: BoxId | null): ValueQuestion | null {
+export function questionOf(model: GraphModel, debug: DebugModel, box: BoxId | null, at: readonly number[] = []): ValueQuestion | null {
   const node = targetOf(model, box);
   const tensors = (node?.outputs ?? []).slice(0, MOST_ASKED).map((_, k) => `${node?.name}:${k}`);
-  return debug.stop === null || tensors.length === 0 ? null : { stop: debug.stop.id, tensors };
+  return debug.stop === null || tensors.length === 0 ? null : { stop: debug.stop.id, tensors, at };
 }
 
 /** Why no values are shown; "" where they are. */
@@ -57,4 +57,12 @@ export function valueFacts(value: ValueState): readonly Fact[] {
     { name: "finite", value: [finite === count ? "all" : `${whole(finite)} of ${whole(count)}`, ...wrong].join(", ") },
     ...figures.flatMap(([name, number]) => (number === null ? [] : [{ name, value: significant(number) }])),
   ];
+}
+
+/** Code that gives a value, or the slice of it that is seen, as a NumPy array; `step` of a recorded one, null of a held step. */
+export function numpyCode(name: string, shape: readonly number[], at: readonly number[], step: number | null): string {
+  const place = shape.length > 2 ? Array.from({ length: shape.length - 2 }, (_, k) => at[k] ?? 0).join(", ") : "";
+  const quoted = JSON.stringify(name);
+  if (step === null) return `session.debug.stops[-1].value(${quoted}${place === "" ? "" : `, np.s_[${place}]`})`;
+  return `next(kept.value for kept in reversed(session.debug.history.values(${quoted})) if kept.step == ${step})${place === "" ? "" : `[${place}]`}`;
 }

@@ -122,7 +122,7 @@ class PastPanel {
     this.#drawCurve(row, moments.length);
     if (shown === this.#shown || (shown === null && isThere)) return;
     this.#shown = shown;
-    this.#value.replaceChildren(...(shown ? [valueElement(shown, this.#view.stage.theme)] : []));
+    this.#value.replaceChildren(...(shown ? [valueElement(shown, this.#view.stage.theme, [], this.#view.session.isRecorded ? null : { at: past.at, choose: (at) => past.lookAt(at), step: moment?.step ?? null })] : []));
   }
 
   #drawCurve(row: number, count: number): void {

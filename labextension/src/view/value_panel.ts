@@ -7,7 +7,7 @@ import type { ValueState } from "../wire/messages.js";
 import type { ViewContext } from "./context.js";
 import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
-import { valueElement } from "./value_element.js";
+import { valueElement, type Slices } from "./value_element.js";
 
 class ValuePanel {
   readonly element = make("section", { class: "fs-values", "data-testid": "fs-values", "aria-label": "Value" });
@@ -17,6 +17,9 @@ class ValuePanel {
   readonly #list = make("div");
   readonly #again = make("button", { type: "button", class: "fs-button fs-wide", title: "Computes that step again, up to behind this operation: then all its values are there", ...OWN_KEYS }, "Compute the step again");
   #shown: unknown = null;
+  #tensors = "";
+  /** Where pictures of a held step's values are taken. */
+  #at: readonly number[] = [];
   #shownBase: unknown = null;
 
   constructor(view: ViewContext) {
@@ -25,6 +28,15 @@ class ValuePanel {
     this.element.append(this.#note, this.#said, this.#again, this.#list);
     this.#again.addEventListener("click", () => this.#compute(), { signal: until });
     this.#list.addEventListener("submit", (event) => this.#replace(event), { signal: until });
+  }
+
+  get #slices(): Slices {
+    return {
+      at: this.#at, step: null, choose: (at) => {
+        this.#at = at;
+        this.update();
+      },
+    };
   }
 
   /** Has the step that is looked at computed again, up to the selected operation. */
@@ -54,7 +66,9 @@ class ValuePanel {
   update(): void {
     if (this.#isOfPast) return this.#showRecorded();
     const { model, debug, selection, drawers, session } = this.#view;
-    const question = questionOf(model, debug, selection.box);
+    const tensors = questionOf(model, debug, selection.box)?.tensors.join() ?? "";
+    if (tensors !== this.#tensors) [this.#tensors, this.#at] = [tensors, []];
+    const question = questionOf(model, debug, selection.box, this.#at);
     if (!drawers.isOpen("value") || question === null) debug.forget();
     else if (session.isHeard && !debug.isAsked(question)) session.askValues({ request_id: debug.await(question), ...question });
     if (drawers.isOpen("value")) this.#show();
@@ -83,9 +97,10 @@ class ValuePanel {
     if ((value === this.#shown && base === this.#shownBase) || (value === null && tensor !== null && error === "")) return;
     this.#shown = value;
     this.#shownBase = base;
+    const slices = session.isRecorded ? null : { at: past.at, choose: (at: readonly number[]) => past.lookAt(at), step: moment?.step ?? null };
     this.#list.classList.toggle("fs-both", base !== null && value !== null);
-    const both = base && value ? [labelled(`step ${whole(rewind.base?.heat.step ?? 0)}`, valueElement(base, stage.theme)), labelled(`step ${whole(moment?.step ?? 0)}`, valueElement(value, stage.theme))] : null;
-    this.#list.replaceChildren(...(both ?? (value ? [valueElement(value, stage.theme)] : [])));
+    const both = base && value ? [labelled(`step ${whole(rewind.base?.heat.step ?? 0)}`, valueElement(base, stage.theme)), labelled(`step ${whole(moment?.step ?? 0)}`, valueElement(value, stage.theme, [], slices))] : null;
+    this.#fill((both ?? (value ? [valueElement(value, stage.theme, [], slices)] : [])));
   }
 
   #show(): void {
@@ -102,7 +117,14 @@ class ValuePanel {
     if (values === this.#shown) return;
     this.#shown = values;
     this.#list.classList.remove("fs-both");
-    this.#list.replaceChildren(...values.map((value) => valueElement(value, stage.theme, value.state === "alive" ? [replacing(value)] : [])));
+    this.#fill(values.map((value) => valueElement(value, stage.theme, value.state === "alive" ? [replacing(value)] : [], this.#slices)));
+  }
+
+  /** A field that has the focus keeps it. */
+  #fill(elements: readonly HTMLElement[]): void {
+    const focused = this.#list.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
+    this.#list.replaceChildren(...elements);
+    if (focused) [...this.#list.querySelectorAll<HTMLElement>("input")].find((field) => field.getAttribute("aria-label") === focused)?.focus({ preventScroll: true });
   }
 }
 

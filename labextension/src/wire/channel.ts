@@ -10,12 +10,12 @@ export type ChannelState = "new" | "connecting" | "synced" | "gap" | "away" | "c
 export type SpansWish = Pick<AskSpans, "request_id" | "step" | "begin_us" | "end_us" | "most">;
 
 /** What a view wants to know of a held step's values. */
-export type ValuesWish = Pick<AskValues, "request_id" | "stop" | "tensors">;
+export type ValuesWish = Pick<AskValues, "request_id" | "stop" | "tensors" | "at">;
 
 /** What a view wants to know of devices. */
 export type PlacementWish = Pick<AskPlacement, "request_id" | "name" | "device" | "parts">;
 /** What a view wants to know of the values that a tensor had. */
-export type HistoryWish = Pick<AskHistory, "request_id" | "tensor" | "most" | "row">;
+export type HistoryWish = Pick<AskHistory, "request_id" | "tensor" | "most" | "row" | "at">;
 /** What a view wants to know of summaries. */
 export type SummariesWish = Pick<AskSummaries, "request_id" | "step">;
 

@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 12;
+export const PROTOCOL = 13;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -186,6 +186,7 @@ export interface AskValues {
   readonly request_id: number;
   readonly stop: string;
   readonly tensors: readonly string[];
+  readonly at: readonly number[];
   readonly kind: "ask_values";
 }
 
@@ -371,6 +372,7 @@ export interface AskHistory {
   readonly tensor: string;
   readonly most: number;
   readonly row: number | null;
+  readonly at: readonly number[];
   readonly kind: "ask_history";
 }
 
