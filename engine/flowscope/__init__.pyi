@@ -715,6 +715,9 @@ from flowscope.ops.sparse.sparse_tensor import (
     convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
     sparse_placeholder as sparse_placeholder,
 )
+from flowscope.ops.state.barriers import (
+    Barrier as Barrier,
+)
 from flowscope.ops.state.initializers import (
     Constant as Constant,
     GlorotNormal as GlorotNormal,
@@ -887,6 +890,7 @@ __all__ = [
     "AggregationMethod",
     "Assert",
     "AttrValue",
+    "Barrier",
     "ClusterDef",
     "ConfigProto",
     "Constant",

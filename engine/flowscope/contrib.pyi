@@ -3,10 +3,14 @@
 Written by `python -m flowscope.exports`: what is changed here is lost.
 """
 
+from flowscope.ops.state import (
+    staging as staging,
+)
 from flowscope.ops.tables import (
     contrib as lookup,
 )
 
 __all__ = [
     "lookup",
+    "staging",
 ]

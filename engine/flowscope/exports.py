@@ -99,6 +99,7 @@ WHOLE = (
     "flowscope.ops.sparse.array_ops",
     "flowscope.ops.sparse.conversion",
     "flowscope.ops.sparse.sparse_tensor",
+    "flowscope.ops.state.barriers",
     "flowscope.ops.state.initializers",
     "flowscope.ops.state.locks",
     "flowscope.ops.state.partitioned_variable",
@@ -164,6 +165,7 @@ LAZY_PARTS = {
         "flowscope.ops.math.bits": "*",
     },
     "contrib": {
+        "flowscope.ops.state": "staging",
         "flowscope.ops.tables": "contrib=lookup",
     },
     "linalg": {

@@ -11,6 +11,7 @@ PART_NAMES = {
         ),
     },
     "contrib": {
+        "flowscope.ops.state": "staging",
         "flowscope.ops.tables": "contrib=lookup",
     },
     "linalg": {

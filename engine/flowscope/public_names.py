@@ -233,6 +233,7 @@ NAMES = {
         "SparseTensor SparseTensorSpec SparseTensorValue convert_to_tensor_or_sparse_tensor "
         "sparse_placeholder"
     ),
+    "flowscope.ops.state.barriers": "Barrier",
     "flowscope.ops.state.initializers": (
         "Constant GlorotNormal GlorotUniform Initializer Ones RandomNormal RandomUniform "
         "TruncatedNormal VarianceScaling Zeros constant_initializer glorot_normal_initializer "
@@ -491,6 +492,9 @@ OP_TYPES = {
         "SparseToDense SparseUnique"
     ),
     "flowscope.ops.sparse.sets": "SetOperation SetSize",
+    "flowscope.ops.state.barriers": (
+        "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany"
+    ),
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
     "flowscope.ops.state.iterator_ops": (
         "DeserializeIterator FeedableGetNext FeedableIteratorHandle IteratorGetNext "
@@ -498,9 +502,12 @@ OP_TYPES = {
     ),
     "flowscope.ops.state.locks": "MutexAcquire MutexHandle MutexRelease",
     "flowscope.ops.state.queue_ops": (
-        "Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle "
+        "BarrierHandle Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle "
         "PaddingFIFOQueueHandle PriorityQueueHandle QueueClose QueueIsClosed QueueSize "
-        "RandomShuffleQueueHandle"
+        "RandomShuffleQueueHandle StagingAreaHandle"
+    ),
+    "flowscope.ops.state.staging": (
+        "Stage StageClear StageIncompleteSize Unstage"
     ),
     "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "

@@ -101,13 +101,15 @@ def test_lost_tables_are_refused_until_they_are_filled_or_restored(ends, mode, t
             puts.append(tables[-1].insert(["a", "b"], [10 * task, 10 * task + 1]))
     with on(1):
         words = lookup.index_table_from_tensor(["a", "b"])
+        area = fs.contrib.staging.StagingArea([fs.float32], shared_name="area")
+        staged, in_area = area.put([1.0]), area.size()
     weight = fs.Variable(1.0)
     found = [t.lookup(fs.constant(["b", "c"])) for t in tables]
     ids, init = words.lookup(fs.constant("b")), fs.tables_initializer()
     everything = [*found, ids]
     saver = fs.train.Saver()
     with fs.Session(cluster, config=fs.ConfigProto(mode=mode)) as sess:
-        sess.run([init, fs.global_variables_initializer(), *puts])
+        sess.run([init, fs.global_variables_initializer(), *puts, staged])
         path = saver.save(sess, tmp_path / "model")
         before = [np.asarray(x).tolist() for x in sess.run(everything)]
         assert before == [[1, -1], [11, -1], 1]
@@ -116,12 +118,15 @@ def test_lost_tables_are_refused_until_they_are_filled_or_restored(ends, mode, t
             with pytest.raises(FailedPreconditionError, match=r"table .*lost with.*tables_init"):
                 sess.run(fetch)
         assert sess.run(found[0]).tolist() == [1, -1]
+        with pytest.raises(FailedPreconditionError, match='staging area "area" was lost with'):
+            sess.run(in_area)
         sess.run(init)
         assert sess.run(ids) == 1
         with pytest.raises(FailedPreconditionError, match='table "t1" was lost'):
             sess.run(found[1])
         saver.restore(sess, path)
         assert [np.asarray(x).tolist() for x in sess.run(everything)] == before
+        assert sess.run(in_area) == 0
         assert sess.run(weight) == 1.0
 
 

@@ -10,16 +10,10 @@ import heapq
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence, Set
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence, Set
+from typing import ClassVar
 
-from flowscope.ops.state.iterator_ops import FeedableIteratorHandle, IteratorHandle
-from flowscope.ops.state.queue_ops import (
-    PaddingFIFOQueueHandle,
-    PriorityQueueHandle,
-    QueueHandle,
-    RandomShuffleQueueHandle,
-)
+from flowscope.ops.state.queue_ops import QueueHandle, RandomShuffleQueueHandle
 from flowscope.runtime.queue_state import Element, QueueState, bounded
 from flowscope.runtime.random_generators import philox
 
@@ -148,7 +142,7 @@ class PriorityQueueState(QueueState):
 
     __slots__ = ("_first", "_next")
 
-    def __init__(self, name: str, handle: PriorityQueueHandle) -> None:
+    def __init__(self, name: str, handle: QueueHandle) -> None:
         super().__init__(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
         #: A heap of (priority, age, element).
         self._elements: list[tuple[int, int, Element]] = []
@@ -181,26 +175,4 @@ def _entropy() -> tuple[int, int]:
     return int.from_bytes(numbers[:8]), int.from_bytes(numbers[8:])
 
 
-def queue_of(handle: QueueHandle, lookup: Callable[[str, str], Any]) -> QueueState:
-    """A new queue of the kind that a handle is of.
-
-    Args:
-        handle: The handle.
-        lookup: Returns what its container has of a family and a name; None for nothing.
-    """
-    name = handle.shared_name
-    match handle:
-        case RandomShuffleQueueHandle():
-            return RandomShuffleQueueState(name, handle)
-        case PriorityQueueHandle():
-            return PriorityQueueState(name, handle)
-        case IteratorHandle():
-            from flowscope.runtime.iterator_state import IteratorState  # few programs have one
-
-            return IteratorState(name, handle.container, handle.dtypes, handle.shapes)
-        case FeedableIteratorHandle():
-            from flowscope.runtime.iterator_state import FeedableState
-
-            return FeedableState(handle, lookup)
-    kind = PaddingFIFOQueueState if isinstance(handle, PaddingFIFOQueueHandle) else QueueState
-    return kind(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
+__all__ = ["PaddingFIFOQueueState", "PriorityQueueState", "RandomShuffleQueueState"]

@@ -161,7 +161,8 @@ class QueueState:
         return found[0] if found else None
 
     def __str__(self) -> str:
-        parts = [f"{self.size} of {self.capacity} elements"]
+        most = f" of {self.capacity}" if self.capacity < bounded(-1) else ""
+        parts = [f"{self.size}{most} elements"]
         enqueues, dequeues = self.waiting
         if enqueues:
             parts.append(f"{counted(enqueues, 'enqueue')} waiting")
@@ -182,10 +183,10 @@ class QueueState:
             if not self.has_room(len(elements)):
                 return False
             self._add(elements)
-            _note_put(self, current_step(), elements)
+            note_put(self, current_step(), elements)
             done = self._pump() if self._dequeues else None
         if done:
-            _call(done)
+            call_all(done)
         if self._failures:
             self._failures.pop(get_ident(), None)
         return True
@@ -208,10 +209,10 @@ class QueueState:
                 return None
             taken = self._pull(count)
             if is_noted:
-                _note_taken(self, current_step(), taken)
+                note_taken(self, current_step(), taken)
             done = self._pump() if self._enqueues else None
         if done:
-            _call(done)
+            call_all(done)
         return taken
 
     def enqueue(self, elements: Sequence[Element], finish: Finish) -> Callable[[], None]:
@@ -235,7 +236,7 @@ class QueueState:
             else:
                 self._enqueues[wait] = None
                 done = self._pump()
-        _call(done)
+        call_all(done)
         return lambda: self._leave(self._enqueues, wait)
 
     def dequeue(
@@ -255,7 +256,7 @@ class QueueState:
         with self._lock:
             self._dequeues[wait] = None
             done = self._pump()
-        _call(done)
+        call_all(done)
         return lambda: self._leave(self._dequeues, wait)
 
     def take_back(self, put: Sequence[Sequence[Element]]) -> bool:
@@ -267,7 +268,7 @@ class QueueState:
                 self._remove(mine)
             is_whole = before - len(self._elements) == len(mine)
             done = self._pump()
-        _call(done)
+        call_all(done)
         return is_whole
 
     def give_back(self, taken: Sequence[Sequence[Element]]) -> None:
@@ -276,7 +277,7 @@ class QueueState:
             for elements in reversed(taken):
                 self._restore(elements)
             done = self._pump()
-        _call(done)
+        call_all(done)
 
     def close(self, cancel_pending_enqueues: bool = False) -> None:
         """Takes nothing new in. Dequeues get what is there, and then fail.
@@ -298,7 +299,7 @@ class QueueState:
                 done += [(w.finish, self._cancelled()) for w in self._enqueues]
                 self._enqueues.clear()
             done += self._pump()
-        _call(done)
+        call_all(done)
 
     def producer_failed(self, error: BaseException) -> None:
         """Notes why a step of this thread that was to put something in failed.
@@ -320,7 +321,7 @@ class QueueState:
             self._is_closed = False
             self._failures.clear()
         gone = f'{self.kind} "{self.name}" was dropped with its container'
-        _call([(w.finish, CancelledError(gone)) for w in waits])
+        call_all([(w.finish, CancelledError(gone)) for w in waits])
 
     # -- its buffer, which other kinds have in another order; with the lock held -------------------
 
@@ -373,7 +374,7 @@ class QueueState:
             else:
                 moving = wait.elements[wait.next : wait.next + space]
             self._add(moving)
-            _note_put(self, wait.step, moving)
+            note_put(self, wait.step, moving)
             moved = True
             wait.next += min(left, space)
             if left <= space:
@@ -391,18 +392,22 @@ class QueueState:
             moved = moved or moves > 0
             if len(wait.taken) == wait.count:
                 done.append((wait.finish, wait.taken))
-                _note_taken(self, wait.noted, wait.taken)
-            elif self._is_closed and not self._enqueues:
+                note_taken(self, wait.noted, wait.taken)
+            elif self._is_at_end():
                 done.append((wait.finish, self._last(wait)))
             else:
                 break
             del self._dequeues[wait]
         return moved
 
+    def _is_at_end(self) -> bool:
+        """Whether nothing more comes in."""
+        return self._is_closed and not self._enqueues
+
     def _last(self, wait: _Dequeue) -> Any:
         """The elements of a queue that has fewer than asked for and gets no more."""
         if wait.up_to and wait.taken:
-            _note_taken(self, wait.noted, wait.taken)
+            note_taken(self, wait.noted, wait.taken)
             return wait.taken
         self._restore(wait.taken)
         size = len(self._elements)
@@ -422,7 +427,7 @@ class QueueState:
             if isinstance(wait, _Dequeue):
                 self._restore(wait.taken)
             done = self._pump()
-        _call(done)
+        call_all(done)
 
     def _closed(self) -> CancelledError:
         return CancelledError(f'{self.kind} "{self.name}" is closed')
@@ -444,13 +449,13 @@ class QueueState:
         return error
 
 
-def _note_put(queue: QueueState, step: Step | None, elements: Sequence[Element]) -> None:
+def note_put(queue: QueueState, step: Step | None, elements: Sequence[Element]) -> None:
     """Has a step remember what it has put in."""
     if step is not None and step.queues is not None:
         step.queues.put(queue, elements)
 
 
-def _note_taken(queue: QueueState, step: Step | None, elements: Sequence[Element]) -> None:
+def note_taken(queue: QueueState, step: Step | None, elements: Sequence[Element]) -> None:
     """Has a step remember what it has taken out."""
     if step is not None and step.queues is not None:
         step.queues.took(queue, elements)
@@ -460,7 +465,8 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
-def _call(done: list[tuple[Finish, Any]]) -> None:
+def call_all(done: list[tuple[Finish, Any]]) -> None:
+    """Tells those who waited; no lock is held."""
     for finish, result in done:
         finish(result)
 
@@ -470,4 +476,4 @@ def bounded(capacity: int) -> int:
     return capacity if capacity >= 0 else 2**62
 
 
-__all__ = ["Element", "Finish", "QueueState", "bounded"]
+__all__ = ["Element", "Finish", "QueueState", "bounded", "call_all", "note_put", "note_taken"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from flowscope.errors import InternalError, InvalidArgumentError
 from flowscope.runtime.containers import Container
+from flowscope.runtime.queue_state import QueueState, bounded
 
 
 def kept_state(container: Container, handle: Any) -> Any:
@@ -25,9 +26,11 @@ def new_state(container: Container, handle: Any) -> Any:
     """New state of the kind that a handle is of; each kind is loaded with its first one."""
     match handle.family:
         case "queue":
-            from flowscope.runtime.queue_kinds import queue_of
+            return _queue(container, handle)
+        case "staging area":
+            from flowscope.runtime.staging_state import StagingState
 
-            return queue_of(handle, container.find)
+            return StagingState(handle)
         case "lock":
             from flowscope.runtime.mutex_state import MutexState
 
@@ -41,6 +44,35 @@ def new_state(container: Container, handle: Any) -> Any:
 
             return table_of(handle)
     raise InternalError(f"nothing is known of the state behind {handle!r}")
+
+
+def _queue(container: Container, handle: Any) -> Any:
+    """A new queue of the kind that a handle is of."""
+    from flowscope.ops.state import queue_ops as ops
+    from flowscope.ops.state.iterator_ops import FeedableIteratorHandle, IteratorHandle
+    from flowscope.runtime import queue_kinds as kinds
+
+    name = handle.shared_name
+    match handle:
+        case ops.BarrierHandle():
+            from flowscope.runtime.barrier_state import BarrierState
+
+            return BarrierState(name, handle)
+        case ops.RandomShuffleQueueHandle():
+            return kinds.RandomShuffleQueueState(name, handle)
+        case ops.PriorityQueueHandle():
+            return kinds.PriorityQueueState(name, handle)
+        case IteratorHandle():
+            from flowscope.runtime.iterator_state import IteratorState  # few programs have one
+
+            return IteratorState(name, handle.container, handle.dtypes, handle.shapes)
+        case FeedableIteratorHandle():
+            from flowscope.runtime.iterator_state import FeedableState
+
+            return FeedableState(handle, container.find)
+    is_padding = isinstance(handle, ops.PaddingFIFOQueueHandle)
+    kind = kinds.PaddingFIFOQueueState if is_padding else QueueState
+    return kind(name, bounded(handle.capacity), handle.dtypes, handle.shapes)
 
 
 def check_same(found: Any, wanted: Any) -> None:

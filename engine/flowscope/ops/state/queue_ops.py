@@ -89,7 +89,41 @@ class PriorityQueueHandle(QueueHandle, is_stateful=True, is_handle=True):
     shared_name: str
 
 
-class _QueueOp(Op, abstract=True, is_stateful=True, is_differentiable=False, devices=("CPU",)):
+@frozen
+class BarrierHandle(QueueHandle, is_stateful=True, is_handle=True):
+    """The handle of a barrier: a queue whose elements are put together of components by key.
+
+    `dtypes` and `shapes` are those of the elements that come out: a number, a key, the components.
+    """
+
+    capacity: int
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    container: str
+    shared_name: str
+
+
+@frozen
+class StagingAreaHandle(QueueHandle, is_stateful=True, is_handle=True, family="staging area"):
+    """The handle of a staging area.
+
+    Attributes:
+        memory_limit: Most bytes that it holds; 0: no limit.
+        has_keys: Whether each element has a key.
+        is_ordered: Whether elements come out by their keys, the least first.
+    """
+
+    capacity: int
+    dtypes: tuple[DType, ...]
+    shapes: Shapes
+    container: str
+    shared_name: str
+    memory_limit: int = 0
+    has_keys: bool = False
+    is_ordered: bool = False
+
+
+class QueueOp(Op, abstract=True, is_stateful=True, is_differentiable=False, devices=("CPU",)):
     """Base of all ops of queues.
 
     Attributes:
@@ -100,7 +134,9 @@ class _QueueOp(Op, abstract=True, is_stateful=True, is_differentiable=False, dev
     empties: ClassVar[bool] = False
 
 
-class _Blocking(_QueueOp, abstract=True, is_blocking=True):
+class Blocking(QueueOp, abstract=True, is_blocking=True):
+    """Base of ops that may wait."""
+
     #: Those of the queue.
     dtypes: tuple[DType, ...]
     shapes: Shapes
@@ -109,17 +145,22 @@ class _Blocking(_QueueOp, abstract=True, is_blocking=True):
         """Asks the queue; see `flowscope.graph.op.Op.begin`."""
         raise NotImplementedError
 
+    def failed(self, state: Any, error: BaseException) -> None:
+        """Tells the queue that a step failed in which this was to put something in."""
+        if self.fills:
+            state.producer_failed(error)
+
     def _element(self, index: int) -> Dims:
         return None if self.shapes is None else self.shapes[index]
 
 
-class _Enqueues(_Blocking, abstract=True):
+class _Enqueues(Blocking, abstract=True):
     fills: ClassVar[bool] = True
     #: What an error calls a value.
     what: ClassVar[str] = "element"
 
     def infer(self, handle: Spec, *components: Spec) -> tuple[Spec, ...]:
-        _check_handle(handle)
+        check_queue(handle)
         if len(components) != len(self.dtypes):
             raise expected(f"{len(self.dtypes)} components", len(components))
         for i, (spec, dtype) in enumerate(zip(components, self.dtypes)):
@@ -140,10 +181,6 @@ class _Enqueues(_Blocking, abstract=True):
         """Asks the queue to take the elements."""
         give_up: Callable[[], None] = state.enqueue(self._elements(inputs), finish)
         return give_up
-
-    def failed(self, state: Any, error: BaseException) -> None:
-        """Tells the queue that a step failed in which this was to put something in."""
-        state.producer_failed(error)
 
     def _check_shape(self, index: int, shape: Dims) -> None:
         wanted = None if self.shapes is None else self.shapes[index]
@@ -207,7 +244,7 @@ class EnqueueMany(_Enqueues, what="element, the part behind the first axis,"):
         return list(zip(*[list(v.copy()) for v in inputs]))
 
 
-class _Dequeues(_Blocking, abstract=True):
+class _Dequeues(Blocking, abstract=True):
     empties: ClassVar[bool] = True
 
     def _outputs(self, leading: tuple[int | None, ...]) -> tuple[Spec, ...]:
@@ -229,7 +266,7 @@ class Dequeue(_Dequeues):
     shapes: Shapes
 
     def infer(self, handle: Spec) -> tuple[Spec, ...]:
-        _check_handle(handle)
+        check_queue(handle)
         return self._outputs(())
 
     def attempt(self, state: Any, *inputs: Array) -> tuple[Any, ...] | None:
@@ -245,11 +282,13 @@ class Dequeue(_Dequeues):
         return give_up
 
 
-class _DequeuesMany(_Dequeues, abstract=True):
+class DequeuesMany(_Dequeues, abstract=True):
+    """Base of ops that take several elements, stacked."""
+
     up_to: ClassVar[bool] = False
 
     def infer(self, handle: Spec, count: Spec) -> tuple[Spec, ...]:
-        _check_handle(handle)
+        check_queue(handle)
         if self.shapes is None:
             raise InvalidArgumentError(
                 "elements of a queue without shapes cannot be stacked: make it with shapes="
@@ -290,7 +329,7 @@ class _DequeuesMany(_Dequeues, abstract=True):
 
 
 @frozen
-class DequeueMany(_DequeuesMany):
+class DequeueMany(DequeuesMany):
     """Takes the n next elements out of a queue, stacked, waiting until there are as many.
 
     Shapes: handle [], n [] -> one value [n, ...] per component
@@ -302,7 +341,7 @@ class DequeueMany(_DequeuesMany):
 
 
 @frozen
-class DequeueUpTo(_DequeuesMany, up_to=True):
+class DequeueUpTo(DequeuesMany, up_to=True):
     """Takes the n next elements out of a queue, stacked; of a closed one as many as it has.
 
     Shapes: handle [], n [] -> one value [at most n, ...] per component
@@ -314,7 +353,7 @@ class DequeueUpTo(_DequeuesMany, up_to=True):
 
 
 @frozen
-class QueueClose(_QueueOp):
+class QueueClose(QueueOp):
     """Closes a queue: nothing new is taken in, and what is in can be taken out.
 
     Attributes: `cancel_pending_enqueues` also ends the waits of those that are to put something in.
@@ -326,40 +365,41 @@ class QueueClose(_QueueOp):
     cancel_pending_enqueues: bool = False
 
     def infer(self, handle: Spec) -> tuple[Spec, ...]:
-        _check_handle(handle)
+        check_queue(handle)
         return ()
 
     def kernel(self, xp: ArrayModule, state: Any) -> None:
         state.close(self.cancel_pending_enqueues)
 
 
-class _Asks(_QueueOp, abstract=True, reads_state=True, accepts_empty=True):
+class Asks(QueueOp, abstract=True, reads_state=True, accepts_empty=True):
     """Base of ops that ask a queue about itself."""
 
 
-class QueueSize(_Asks):
+class QueueSize(Asks):
     """The number of elements in a queue."""
 
     def infer(self, handle: Spec) -> Spec:
-        _check_handle(handle)
+        check_queue(handle)
         return Spec(dtypes.int32, ())
 
     def kernel(self, xp: ArrayModule, state: Any) -> Array:
         return np.int32(state.size)
 
 
-class QueueIsClosed(_Asks):
+class QueueIsClosed(Asks):
     """Whether a queue is closed."""
 
     def infer(self, handle: Spec) -> Spec:
-        _check_handle(handle)
+        check_queue(handle)
         return Spec(dtypes.bool_, ())
 
     def kernel(self, xp: ArrayModule, state: Any) -> Array:
         return np.bool_(state.is_closed)
 
 
-def _check_handle(handle: Spec) -> None:
+def check_queue(handle: Spec) -> None:
+    """Raises DTypeError unless this is the handle of a queue."""
     if handle.dtype is not dtypes.resource or handle.variable is not None:
         raise expected_dtype("a queue", handle)
 
@@ -375,6 +415,11 @@ def _counted(count: Array) -> int:
     if n < 0:
         raise expected("a number of elements of 0 or more", n)
     return n
+
+
+def kept(value: Array) -> Array:
+    """Returns a value that nobody else can change: scalars are so, arrays are copied."""
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _owned(value: Array) -> Array:
@@ -400,6 +445,7 @@ def _stack(values: Sequence[Array], dtype: DType, shape: Dims) -> Array:
 
 
 __all__ = [
+    "BarrierHandle",
     "Dequeue",
     "DequeueMany",
     "DequeueUpTo",
@@ -413,4 +459,5 @@ __all__ = [
     "QueueIsClosed",
     "QueueSize",
     "RandomShuffleQueueHandle",
+    "StagingAreaHandle",
 ]

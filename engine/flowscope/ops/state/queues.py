@@ -246,9 +246,9 @@ class FIFOQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "fifo_queue",
     ) -> None:
-        kinds = _as_list(dtypes, as_dtype)
-        dims = _as_shapes(shapes, len(kinds))
-        called = _as_names(names, len(kinds))
+        kinds = as_kinds(dtypes, as_dtype)
+        dims = as_shapes(shapes, len(kinds))
+        called = as_names(names, len(kinds))
         facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
         super().__init__(kinds, dims, called, facts.handle(ops.FIFOQueueHandle))
 
@@ -282,11 +282,11 @@ class PaddingFIFOQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "padding_fifo_queue",
     ) -> None:
-        kinds = _as_list(dtypes, as_dtype)
+        kinds = as_kinds(dtypes, as_dtype)
         if shapes is None:
             raise expected("a shape for each component of a PaddingFIFOQueue", "None")
-        dims = _as_shapes(shapes, len(kinds), is_open=True)
-        called = _as_names(names, len(kinds))
+        dims = as_shapes(shapes, len(kinds), is_open=True)
+        called = as_names(names, len(kinds))
         facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
         super().__init__(kinds, dims, called, facts.handle(ops.PaddingFIFOQueueHandle))
 
@@ -328,9 +328,9 @@ class RandomShuffleQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "random_shuffle_queue",
     ) -> None:
-        kinds = _as_list(dtypes, as_dtype)
-        dims = _as_shapes(shapes, len(kinds))
-        called = _as_names(names, len(kinds))
+        kinds = as_kinds(dtypes, as_dtype)
+        dims = as_shapes(shapes, len(kinds))
+        called = as_names(names, len(kinds))
         facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
         kept = _as_capacity(min_after_dequeue, "min_after_dequeue, a number of elements")
         if kept < 0 or 0 <= facts.capacity <= kept:
@@ -373,10 +373,10 @@ class PriorityQueue(QueueBase):
         shared_name: str | None = None,
         name: str = "priority_queue",
     ) -> None:
-        others = [] if isinstance(types, list | tuple) and not types else _as_list(types, as_dtype)
+        others = [] if isinstance(types, list | tuple) and not types else as_kinds(types, as_dtype)
         kinds = [int64, *others]
-        dims = None if shapes is None else ((), *(_as_shapes(shapes, len(others)) or ()))
-        called = _as_names(names, len(kinds))
+        dims = None if shapes is None else ((), *(as_shapes(shapes, len(others)) or ()))
+        called = as_names(names, len(kinds))
         facts = _Facts(_as_capacity(capacity), kinds, dims, shared_name, name)
         super().__init__(kinds, dims, called, facts.handle(ops.PriorityQueueHandle))
 
@@ -409,14 +409,15 @@ def _as_capacity(capacity: Any, what: str = "a capacity, a number of elements") 
     return int(capacity)
 
 
-def _as_list(dtypes: Any, convert: Any) -> list[Any]:
+def as_kinds(dtypes: Any, convert: Any) -> list[Any]:
+    """One or several dtypes, as a list."""
     given = dtypes if isinstance(dtypes, list | tuple) else [dtypes]
     if not given:
         raise expected("a dtype for each component", "none")
     return [convert(d) for d in given]
 
 
-def _as_shapes(shapes: Any, count: int, is_open: bool = False) -> tuple[Dims, ...] | None:
+def as_shapes(shapes: Any, count: int, is_open: bool = False) -> tuple[Dims, ...] | None:
     """Shapes of the components; their dimensions may be unknown where `is_open`."""
     if shapes is None:
         return None
@@ -436,7 +437,8 @@ def _as_shapes(shapes: Any, count: int, is_open: bool = False) -> tuple[Dims, ..
     return dims
 
 
-def _as_names(names: Any, count: int) -> list[str] | None:
+def as_names(names: Any, count: int) -> list[str] | None:
+    """Names of components as a list, None for none; raises unless there is one for each."""
     if names is None:
         return None
     given = [names] if isinstance(names, str) else list(names)
