@@ -507,7 +507,7 @@ OP_TYPES = {
         "RandomShuffleQueueHandle StagingAreaHandle"
     ),
     "flowscope.ops.state.staging": (
-        "Stage StageClear StageIncompleteSize Unstage"
+        "StageClear StageGet StageIncompleteSize StagePut"
     ),
     "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "

@@ -18,7 +18,7 @@ from flowscope.errors import (
 )
 
 MODES = ("compiled", "op", "tokens")
-SHORT = fs.RunOptions(timeout_in_ms=30)
+SHORT = fs.RunOptions(timeout_in_ms=60)
 staging = fs.contrib.staging
 
 

@@ -505,7 +505,7 @@ def queue_use(nodes: Iterable[Node], states: Mapping[Node, Any]) -> QueueUse | N
         nodes: All nodes that run, in blocks too.
         states: What their handles stand for.
     """
-    queues = [s for s in states.values() if getattr(s, "family", "") in ("queue", "reader")]
+    queues = [s for s in states.values() if hasattr(s, "give_back")]
     if not queues:
         return None
     walked = list(nodes)

@@ -29,7 +29,7 @@ __all__ = ["MapStagingArea", "StagingArea"]
 
 
 @frozen
-class Stage(ops.Blocking, fills=True):
+class StagePut(ops.Blocking, fills=True):
     """Puts components of an element into a staging area, waiting for space.
 
     Attributes:
@@ -86,7 +86,7 @@ def _after_key(has_key: bool, inputs: Sequence[Spec]) -> Sequence[Spec]:
 
 
 @frozen
-class Unstage(ops.Blocking, empties=True):
+class StageGet(ops.Blocking, empties=True):
     """Takes components of an element out of a staging area, or shows them, waiting for them.
 
     Attributes:
@@ -321,7 +321,7 @@ class StagingArea(BaseStagingArea):
         numbers, tensors = self._parts(values, None)
         if len(numbers) < len(self.dtypes):
             raise expected(f"a value for each of the {len(self.dtypes)} components", len(numbers))
-        op = Stage(*self._of, numbers)
+        op = StagePut(*self._of, numbers)
         return apply_none(op, self._handle, *tensors, name=self._called(name, "put"))
 
     def get(self, name: str | None = None) -> Any:
@@ -334,7 +334,7 @@ class StagingArea(BaseStagingArea):
             A list of tensors, or a dict for an area with names.
         """
         numbers = self._numbers(None)
-        op = Unstage(*self._of, numbers)
+        op = StageGet(*self._of, numbers)
         tensors = apply_many(op, self._handle, name=self._called(name, "get"))
         return self._returned(tensors, numbers)
 
@@ -349,7 +349,7 @@ class StagingArea(BaseStagingArea):
             As `get`.
         """
         numbers = self._numbers(None)
-        op = Unstage(*self._of, numbers, is_peek=True)
+        op = StageGet(*self._of, numbers, is_peek=True)
         position = convert_to_tensor(index, int32)
         tensors = apply_many(op, self._handle, position, name=self._called(name, "peek"))
         return self._returned(tensors, numbers)
@@ -401,7 +401,7 @@ class MapStagingArea(BaseStagingArea):
             ResourceExhaustedError: when it runs, if they are larger than the memory limit.
         """
         numbers, tensors = self._parts(vals, indices)
-        op = Stage(*self._of, numbers, has_key=True)
+        op = StagePut(*self._of, numbers, has_key=True)
         key = convert_to_tensor(key, int64)
         return apply_none(op, self._handle, key, *tensors, name=self._called(name, "put"))
 
@@ -418,10 +418,10 @@ class MapStagingArea(BaseStagingArea):
         """
         numbers = self._numbers(indices)
         if key is None:
-            op = Unstage(*self._of, numbers, gives_key=True)
+            op = StageGet(*self._of, numbers, gives_key=True)
             found, *tensors = apply_many(op, self._handle, name=self._called(name, "get"))
             return found, self._returned(tensors, numbers)
-        op = Unstage(*self._of, numbers, has_key=True)
+        op = StageGet(*self._of, numbers, has_key=True)
         asked = convert_to_tensor(key, int64)
         tensors = list(apply_many(op, self._handle, asked, name=self._called(name, "get")))
         return asked, self._returned(tensors, numbers)
@@ -438,7 +438,7 @@ class MapStagingArea(BaseStagingArea):
             A list of tensors, or a dict for an area with names.
         """
         numbers = self._numbers(indices)
-        op = Unstage(*self._of, numbers, has_key=True, is_peek=True)
+        op = StageGet(*self._of, numbers, has_key=True, is_peek=True)
         asked = convert_to_tensor(key, int64)
         tensors = apply_many(op, self._handle, asked, name=self._called(name, "peek"))
         return self._returned(tensors, numbers)
