@@ -516,12 +516,12 @@ def _modules_of(package: types.ModuleType) -> Iterable[str]:
 
 def _entries(about: str, name: str, rows: dict[str, str]) -> list[str]:
     lines = [f"#: {about}", f"{name} = {{"]
-    lines += [f'    "{key}": {_wrapped(text, "    ")},' for key, text in rows.items()]
+    lines += [f'    "{key}": {_wrapped(text, "    ", len(key) + 4)},' for key, text in rows.items()]
     return [*lines, "}"]
 
 
-def _wrapped(text: str, indent: str) -> str:
-    """Returns words as a literal of lines that are short enough."""
+def _wrapped(text: str, indent: str, head: int = 47) -> str:
+    """Words as a literal of lines that are short enough, behind so many characters."""
     lines: list[str] = []
     line = ""
     for word in text.split():
@@ -529,7 +529,7 @@ def _wrapped(text: str, indent: str) -> str:
             lines, line = [*lines, line], ""
         line += f"{word} "
     parts = [*lines, line.rstrip()]
-    if len(parts) == 1 and len(line) < 40:
+    if len(parts) == 1 and len(indent) + head + len(line) < 95:
         return f'"{parts[0]}"'
     body = "\n".join(f'{indent}    "{part}"' for part in parts)
     return f"(\n{body}\n{indent})"

@@ -13,14 +13,10 @@ PARTS = (
 #: What modules show.
 NAMES = {
     "flowscope.autodiff.custom_gradient": "custom_gradient grad_pass_through",
-    "flowscope.autodiff.gradients": (
-        "AggregationMethod UnconnectedGradients gradients"
-    ),
+    "flowscope.autodiff.gradients": "AggregationMethod UnconnectedGradients gradients",
     "flowscope.autodiff.hessians": "hessians",
     "flowscope.autodiff.recompute": "recompute_grad",
-    "flowscope.autodiff.registry": (
-        "NoGradient NotDifferentiable RegisterGradient no_gradient"
-    ),
+    "flowscope.autodiff.registry": "NoGradient NotDifferentiable RegisterGradient no_gradient",
     "flowscope.cells": "forget_cell",
     "flowscope.control.branches": "case cond switch_case",
     "flowscope.control.function": "function get_function",
@@ -36,9 +32,7 @@ NAMES = {
         "ControlFlowWarning DeviceWarning GraphGrowthWarning OpError VersionWarning"
     ),
     "flowscope.graph.constant": "constant convert_to_tensor",
-    "flowscope.graph.default": (
-        "get_default_graph get_default_session reset_default_graph"
-    ),
+    "flowscope.graph.default": "get_default_graph get_default_session reset_default_graph",
     "flowscope.graph.devices": "DeviceSpec",
     "flowscope.graph.dtypes": (
         "DType QUANTIZED_DTYPES as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex128 "
@@ -48,9 +42,7 @@ NAMES = {
         "quint16_ref quint8 quint8_ref resource string string_ref uint16 uint16_ref uint32 "
         "uint32_ref uint64 uint64_ref uint8 uint8_ref variant"
     ),
-    "flowscope.graph.event_messages": (
-        "Event HistogramProto SessionLog Summary SummaryMetadata"
-    ),
+    "flowscope.graph.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
     "flowscope.graph.graph": "Graph",
     "flowscope.graph.indexed_slices": (
         "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices"
@@ -64,16 +56,10 @@ NAMES = {
     "flowscope.graph.serialization.build": "import_graph_def",
     "flowscope.graph.serialization.definition": "GraphDef NodeDef",
     "flowscope.graph.serialization.meta": "MetaGraphDef",
-    "flowscope.graph.shapes": (
-        "Dimension TensorShape dimension_at_index dimension_value"
-    ),
+    "flowscope.graph.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "flowscope.graph.specs": "IndexedSlicesSpec TensorSpec",
-    "flowscope.graph.tensor_proto": (
-        "AttrValue make_ndarray make_tensor_proto"
-    ),
-    "flowscope.live.ipython": (
-        "load_ipython_extension unload_ipython_extension"
-    ),
+    "flowscope.graph.tensor_proto": "AttrValue make_ndarray make_tensor_proto",
+    "flowscope.live.ipython": "load_ipython_extension unload_ipython_extension",
     "flowscope.live.progress": "progress",
     "flowscope.live.show": "save_html show to_graphviz",
     "flowscope.ops.array.arrays": (
@@ -85,45 +71,31 @@ NAMES = {
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm"
     ),
     "flowscope.ops.array.gathering": "gather gather_nd scatter_nd",
-    "flowscope.ops.array.joining": (
-        "concat parallel_stack split stack unstack"
-    ),
-    "flowscope.ops.array.moving": (
-        "reverse reverse_sequence reverse_v2 roll"
-    ),
+    "flowscope.ops.array.joining": "concat parallel_stack split stack unstack",
+    "flowscope.ops.array.moving": "reverse reverse_sequence reverse_v2 roll",
     "flowscope.ops.array.one_hot": "eye one_hot",
     "flowscope.ops.array.padding": "pad repeat tile",
-    "flowscope.ops.array.patches": (
-        "extract_image_patches extract_volume_patches"
-    ),
+    "flowscope.ops.array.patches": "extract_image_patches extract_volume_patches",
     "flowscope.ops.array.segments": (
         "segment_max segment_mean segment_min segment_prod segment_sum sparse_segment_mean "
         "sparse_segment_sqrt_n sparse_segment_sum unsorted_segment_max unsorted_segment_mean "
         "unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum"
     ),
-    "flowscope.ops.array.selection": (
-        "boolean_mask select sequence_mask where where_v2"
-    ),
-    "flowscope.ops.array.shaping": (
-        "expand_dims invert_permutation reshape squeeze transpose"
-    ),
+    "flowscope.ops.array.selection": "boolean_mask select sequence_mask where where_v2",
+    "flowscope.ops.array.shaping": "expand_dims invert_permutation reshape squeeze transpose",
     "flowscope.ops.array.slicing": "newaxis slice strided_slice",
     "flowscope.ops.array.sorting": "argsort searchsorted sort",
     "flowscope.ops.array.space_to_batch": (
         "batch_to_space batch_to_space_nd depth_to_space required_space_to_batch_paddings "
         "space_to_batch space_to_batch_nd space_to_depth"
     ),
-    "flowscope.ops.array.stitching": (
-        "dynamic_partition dynamic_stitch parallel_dynamic_stitch"
-    ),
+    "flowscope.ops.array.stitching": "dynamic_partition dynamic_stitch parallel_dynamic_stitch",
     "flowscope.ops.array.tensor_scatters": (
         "tensor_scatter_add tensor_scatter_max tensor_scatter_min tensor_scatter_nd_add "
         "tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub "
         "tensor_scatter_nd_update tensor_scatter_sub tensor_scatter_update"
     ),
-    "flowscope.ops.array.uniques": (
-        "listdiff setdiff1d unique unique_with_counts"
-    ),
+    "flowscope.ops.array.uniques": "listdiff setdiff1d unique unique_with_counts",
     "flowscope.ops.core.broadcasting": (
         "broadcast_dynamic_shape broadcast_static_shape broadcast_to"
     ),
@@ -169,9 +141,7 @@ NAMES = {
         "cholesky_solve matrix_determinant matrix_inverse matrix_solve matrix_solve_ls "
         "matrix_triangular_solve"
     ),
-    "flowscope.ops.linalg.spectra": (
-        "self_adjoint_eig self_adjoint_eigvals svd"
-    ),
+    "flowscope.ops.linalg.spectra": "self_adjoint_eig self_adjoint_eigvals svd",
     "flowscope.ops.math.arithmetic": (
         "accumulate_n add_n angle approximate_equal divide_no_nan floor_div is_non_decreasing "
         "is_strictly_increasing multiply_no_nan nextafter polyval reciprocal_no_nan truncatediv "
@@ -211,9 +181,7 @@ NAMES = {
     "flowscope.ops.random.distributions": (
         "multinomial random_gamma random_poisson random_poisson_v2"
     ),
-    "flowscope.ops.random.normal_and_uniform": (
-        "random_normal random_uniform truncated_normal"
-    ),
+    "flowscope.ops.random.normal_and_uniform": "random_normal random_uniform truncated_normal",
     "flowscope.ops.random.seeds": "get_seed set_random_seed",
     "flowscope.ops.random.shuffling": "random_crop random_shuffle",
     "flowscope.ops.signal.fourier": "fft fft2d fft3d ifft ifft2d ifft3d",
@@ -307,44 +275,30 @@ OP_TYPES = {
         "EmptyList Head ListOf ListOfZeros PackLists SumOfLists UnpackList"
     ),
     "flowscope.control.loop": "Loop",
-    "flowscope.control.matmul_ops": (
-        "Part SumOfMatMuls SumOfProducts TransposedCopy"
-    ),
+    "flowscope.control.matmul_ops": "Part SumOfMatMuls SumOfProducts TransposedCopy",
     "flowscope.control.primitives": (
         "ControlTrigger Enter Exit ListPop ListPush LoopCond Merge NextIteration Switch"
     ),
-    "flowscope.control.record": (
-        "AddToLast ListOfLast StackOfList UnstackToList"
-    ),
+    "flowscope.control.record": "AddToLast ListOfLast StackOfList UnstackToList",
     "flowscope.control.slices": "ConcatOfList SplitToList",
     "flowscope.control.stacks": "NewStack StackClose StackPop StackPush",
     "flowscope.graph.constant": "Const",
-    "flowscope.ops.array.arrays": (
-        "Fill LinSpace OnesLike Range Rank Shape Size ZerosLike"
-    ),
+    "flowscope.ops.array.arrays": "Fill LinSpace OnesLike Range Rank Shape Size ZerosLike",
     "flowscope.ops.array.batch_gathering": "BatchGather BatchGatherGrad",
     "flowscope.ops.array.clipping": "ClipByValue",
     "flowscope.ops.array.gathering": "Gather GatherGrad GatherNd ScatterNd",
-    "flowscope.ops.array.joining": (
-        "Concat ConcatGrad Pack Split SplitBy SplitEven Unpack"
-    ),
+    "flowscope.ops.array.joining": "Concat ConcatGrad Pack Split SplitBy SplitEven Unpack",
     "flowscope.ops.array.moving": "Reverse ReverseSequence Roll",
     "flowscope.ops.array.one_hot": "OneHot",
-    "flowscope.ops.array.padding": (
-        "MirrorPadGrad Pad PadWith Repeat RepeatGrad Tile"
-    ),
+    "flowscope.ops.array.padding": "MirrorPadGrad Pad PadWith Repeat RepeatGrad Tile",
     "flowscope.ops.array.patches": "ExtractPatches ExtractPatchesGrad",
     "flowscope.ops.array.segments": (
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum UnsortedSegmentMax "
         "UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum"
     ),
     "flowscope.ops.array.selection": "Select SelectBroadcast Where",
-    "flowscope.ops.array.shaping": (
-        "ExpandDims InvertPermutation Reshape Squeeze Transpose"
-    ),
-    "flowscope.ops.array.slicing": (
-        "Slice SliceGrad StridedSlice StridedSliceGrad"
-    ),
+    "flowscope.ops.array.shaping": "ExpandDims InvertPermutation Reshape Squeeze Transpose",
+    "flowscope.ops.array.slicing": "Slice SliceGrad StridedSlice StridedSliceGrad",
     "flowscope.ops.array.sorting": "ArgSort Permuted SearchSorted Sort",
     "flowscope.ops.array.space_to_batch": (
         "BatchToSpaceND DepthToSpace SpaceToBatchND SpaceToDepth"
@@ -353,9 +307,7 @@ OP_TYPES = {
     "flowscope.ops.array.tensor_scatters": "TensorScatter",
     "flowscope.ops.array.uniques": "ListDiff Unique UniqueWithCounts",
     "flowscope.ops.core.broadcasting": "BroadcastArgs BroadcastTo SumTo",
-    "flowscope.ops.core.casting": (
-        "Bitcast Cast Complex ComplexAbs Conj Imag Real"
-    ),
+    "flowscope.ops.core.casting": "Bitcast Cast Complex ComplexAbs Conj Imag Real",
     "flowscope.ops.core.flow": (
         "Identity NoOp Placeholder PlaceholderWithDefault PreventGradient StopGradient"
     ),
@@ -371,9 +323,7 @@ OP_TYPES = {
     ),
     "flowscope.ops.host.files": "MatchingFiles ReadFile WriteFile",
     "flowscope.ops.host.printing": "PrintFirst PrintIdentity PrintLine",
-    "flowscope.ops.host.py_functions": (
-        "EagerPyFunc HostFunc PyFunc PyFuncStateless"
-    ),
+    "flowscope.ops.host.py_functions": "EagerPyFunc HostFunc PyFunc PyFuncStateless",
     "flowscope.ops.host.summaries": (
         "HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummaryV2"
     ),
@@ -385,9 +335,7 @@ OP_TYPES = {
     ),
     "flowscope.ops.linalg.einsum": "Einsum EinsumSpread",
     "flowscope.ops.linalg.factors": "Cholesky Lu Qr",
-    "flowscope.ops.linalg.matrices": (
-        "MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag"
-    ),
+    "flowscope.ops.linalg.matrices": "MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag",
     "flowscope.ops.linalg.matrix_functions": (
         "MatrixExponential MatrixLogarithm MatrixSquareRoot"
     ),
@@ -398,12 +346,8 @@ OP_TYPES = {
     ),
     "flowscope.ops.linalg.spectra": "Eig PseudoInverse SelfAdjointEig Svd",
     "flowscope.ops.linalg.tridiagonal": "TridiagonalSolve",
-    "flowscope.ops.math.arithmetic": (
-        "AddN Angle MulNoNan NextAfter TruncateDiv TruncateMod"
-    ),
-    "flowscope.ops.math.bits": (
-        "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift"
-    ),
+    "flowscope.ops.math.arithmetic": "AddN Angle MulNoNan NextAfter TruncateDiv TruncateMod",
+    "flowscope.ops.math.bits": "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift",
     "flowscope.ops.math.counting": (
         "Bincount HistogramFixedWidth HistogramFixedWidthBins UnravelIndex"
     ),
@@ -417,9 +361,7 @@ OP_TYPES = {
     ),
     "flowscope.ops.math.logical": "All Any",
     "flowscope.ops.math.reductions": "Max Mean Min Prod Sum",
-    "flowscope.ops.math.scans": (
-        "ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp"
-    ),
+    "flowscope.ops.math.scans": "ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp",
     "flowscope.ops.math.special": (
         "BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 "
         "BesselK1e BesselY0 BesselY1 Betainc Dawsn Digamma Erf Erfc Erfinv Expint FresnelCos "
@@ -437,9 +379,7 @@ OP_TYPES = {
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilter "
         "Conv3DBackpropInput"
     ),
-    "flowscope.ops.nn.ctc": (
-        "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss"
-    ),
+    "flowscope.ops.nn.ctc": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "flowscope.ops.nn.ctc_labels": "CollapsedRepeats UniqueLabels",
     "flowscope.ops.nn.depthwise": (
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
@@ -465,9 +405,7 @@ OP_TYPES = {
     ),
     "flowscope.ops.objectives.l2_loss": "L2Loss",
     "flowscope.ops.objectives.weights": "BroadcastWeights",
-    "flowscope.ops.quantized.fake_quant": (
-        "FakeQuantOutside FakeQuantWithMinMaxVars"
-    ),
+    "flowscope.ops.quantized.fake_quant": "FakeQuantOutside FakeQuantWithMinMaxVars",
     "flowscope.ops.quantized.images": (
         "QuantizedAvgPool QuantizedConv2D QuantizedMaxPool QuantizedReluX"
     ),
@@ -492,9 +430,7 @@ OP_TYPES = {
         "SparseToDense SparseUnique"
     ),
     "flowscope.ops.sparse.sets": "SetOperation SetSize",
-    "flowscope.ops.state.barriers": (
-        "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany"
-    ),
+    "flowscope.ops.state.barriers": "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany",
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
     "flowscope.ops.state.iterator_ops": (
         "DeserializeIterator FeedableGetNext FeedableIteratorHandle IteratorGetNext "
@@ -506,17 +442,13 @@ OP_TYPES = {
         "PaddingFIFOQueueHandle PriorityQueueHandle QueueClose QueueIsClosed QueueSize "
         "RandomShuffleQueueHandle StagingAreaHandle"
     ),
-    "flowscope.ops.state.staging": (
-        "StageClear StageGet StageIncompleteSize StagePut"
-    ),
+    "flowscope.ops.state.staging": "StageClear StageGet StageIncompleteSize StagePut",
     "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "
         "ApplyGradientDescent ApplyMomentum ApplyProximalAdagrad ApplyProximalGradientDescent "
         "ApplyRMSProp"
     ),
-    "flowscope.ops.state.update_groups": (
-        "AwaitUpdate BeginUpdate CheckUpdate EndUpdate"
-    ),
+    "flowscope.ops.state.update_groups": "AwaitUpdate BeginUpdate CheckUpdate EndUpdate",
     "flowscope.ops.state.variable_ops": (
         "AssignAddVariableOp AssignStridedSlice AssignSubVariableOp AssignVariableOp CountUpTo "
         "DestroyResourceOp InitializedValue ReadVariableOp ScatterVariable VarHandleOp "
@@ -527,9 +459,7 @@ OP_TYPES = {
         "StringCase StringFormat StringJoin StringLength StringStrip Substr UnicodeTranscode"
     ),
     "flowscope.ops.strings.hash_buckets": "Fingerprint HashBucket",
-    "flowscope.ops.strings.join_split": (
-        "ReduceJoin StringSplit UnsortedSegmentJoin"
-    ),
+    "flowscope.ops.strings.join_split": "ReduceJoin StringSplit UnsortedSegmentJoin",
     "flowscope.ops.strings.parsing": "DecodeCSV DecodeRaw StringToNumber",
     "flowscope.ops.tables.table_ops": (
         "HashTableHandle InitializeTable InitializeTableFromTextFile LookupTableExport "
@@ -566,23 +496,13 @@ REGISTRIES = {
     "operator __sparse_truediv__": "flowscope.ops.sparse.arithmetic",
     "packer": "flowscope.ops.array.joining",
     "runner": "flowscope.runtime.session",
-    "serializer default_values": (
-        "flowscope.graph.serialization.text_form"
-    ),
+    "serializer default_values": "flowscope.graph.serialization.text_form",
     "serializer graph_def_of": "flowscope.graph.serialization.export",
     "serializer graph_of": "flowscope.graph.serialization.build",
-    "serializer json_of": (
-        "flowscope.graph.serialization.json_form"
-    ),
-    "serializer read_json": (
-        "flowscope.graph.serialization.json_form"
-    ),
-    "serializer read_text": (
-        "flowscope.graph.serialization.text_reader"
-    ),
-    "serializer text_of": (
-        "flowscope.graph.serialization.text_form"
-    ),
+    "serializer json_of": "flowscope.graph.serialization.json_form",
+    "serializer read_json": "flowscope.graph.serialization.json_form",
+    "serializer read_text": "flowscope.graph.serialization.text_reader",
+    "serializer text_of": "flowscope.graph.serialization.text_form",
     "steps_of": "flowscope.runtime.engine",
     "operator __abs__": "flowscope.ops.math.elementwise",
     "operator __add__": "flowscope.ops.math.elementwise",
