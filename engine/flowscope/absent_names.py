@@ -30,8 +30,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "io.parse_single_example io.parse_single_sequence_example io.parse_tensor "
      "io.decode_json_example io.decode_compressed io.decode_proto io.encode_proto "
      "io.serialize_tensor io.serialize_sparse io.serialize_many_sparse "
-     "io.deserialize_many_sparse train.BytesList train.Example train.Feature train.FeatureList "
-     "train.FeatureLists train.Features train.FloatList train.Int64List train.SequenceExample"),
+     "io.deserialize_many_sparse"),
     ("LMDB", "write the records into files of records: fs.python_io", "LMDBReader"),
     ("further datasets", "make them of the methods of fs.data.Dataset, from_generator too; "
      "num_parallel_calls and prefetch say what runs ahead",

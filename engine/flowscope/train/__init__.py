@@ -6,6 +6,17 @@ In: a loss. Out: an operation that runs one update. Called by users.
 import typing as _typing
 
 from flowscope.absent import refusal as _refusal
+from flowscope.graph.example_messages import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
 from flowscope.runtime.config import ClusterDef, JobDef
 from flowscope.train.adadelta import AdadeltaOptimizer
 from flowscope.train.adagrad import (
@@ -131,6 +142,7 @@ __all__ = [
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "BytesList",
     "Checkpoint",
     "CheckpointManager",
     "CheckpointReader",
@@ -141,12 +153,19 @@ __all__ = [
     "ClusterDef",
     "ClusterSpec",
     "Coordinator",
+    "Example",
     "ExponentialMovingAverage",
+    "Feature",
+    "FeatureList",
+    "FeatureLists",
+    "Features",
     "FeedFnHook",
     "FinalOpsHook",
+    "FloatList",
     "FtrlOptimizer",
     "GlobalStepWaiterHook",
     "GradientDescentOptimizer",
+    "Int64List",
     "JobDef",
     "LBFGSOptimizer",
     "LoggingTensorHook",
@@ -169,6 +188,7 @@ __all__ = [
     "SaverDef",
     "Scaffold",
     "SecondOrStepTimer",
+    "SequenceExample",
     "Server",
     "ServerDef",
     "SessionCreator",
