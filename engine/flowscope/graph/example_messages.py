@@ -95,7 +95,8 @@ class FloatList(_ListMessage):
 
     def _checked(self, value: Any) -> list[Any]:
         with np.errstate(over="ignore"):
-            return np.asarray([float(v) for v in value], np.float32).tolist()
+            found: list[Any] = np.asarray([float(v) for v in value], np.float32).tolist()
+        return found
 
     def _payload(self) -> bytes:
         with np.errstate(over="ignore"):
