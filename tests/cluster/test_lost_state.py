@@ -465,5 +465,7 @@ def test_training_is_refilled_after_a_kill(
         assert sess.run(took) == 9
     with pytest.raises(FailedPreconditionError, match='queue "jobs" was lost with') as found:
         plain.run(size)
-    assert re.search(rf"{victim.name}.*process has ended", found.value.message)
+    # by whoever tells it first: its connection, or the scheduler
+    ended = rf"{victim.name}.*(process has ended|Dask's scheduler has lost)"
+    assert re.search(ended, found.value.message)
     plain.close()
