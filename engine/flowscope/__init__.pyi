@@ -451,6 +451,15 @@ from flowscope.ops.host.py_functions import (
 from flowscope.ops.host.timing import (
     timestamp as timestamp,
 )
+from flowscope.ops.input.examples import (
+    FixedLenFeature as FixedLenFeature,
+    FixedLenSequenceFeature as FixedLenSequenceFeature,
+    SparseFeature as SparseFeature,
+    VarLenFeature as VarLenFeature,
+    parse_example as parse_example,
+    parse_single_example as parse_single_example,
+    parse_single_sequence_example as parse_single_sequence_example,
+)
 from flowscope.ops.input.readers import (
     FixedLengthRecordReader as FixedLengthRecordReader,
     IdentityReader as IdentityReader,
@@ -908,6 +917,8 @@ __all__ = [
     "Event",
     "FIFOQueue",
     "FeedStats",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
     "FixedLengthRecordReader",
     "GPUOptions",
     "GlorotNormal",
@@ -951,6 +962,7 @@ __all__ = [
     "RunOptions",
     "Session",
     "SessionLog",
+    "SparseFeature",
     "SparseTensor",
     "SparseTensorSpec",
     "SparseTensorValue",
@@ -967,6 +979,7 @@ __all__ = [
     "TextLineReader",
     "TruncatedNormal",
     "UnconnectedGradients",
+    "VarLenFeature",
     "Variable",
     "VariableAggregation",
     "VariableScope",
@@ -1285,6 +1298,9 @@ __all__ = [
     "pad",
     "parallel_dynamic_stitch",
     "parallel_stack",
+    "parse_example",
+    "parse_single_example",
+    "parse_single_sequence_example",
     "placeholder",
     "placeholder_with_default",
     "polygamma",

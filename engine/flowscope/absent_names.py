@@ -21,13 +21,10 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("messages", "use Python's logging", "logging get_logger"),
     ("files", "use open(), os and pathlib",
      "gfile io.gfile resource_loader"),
-    ("records as protocol buffers", "parse them in Python, and feed arrays",
-     "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example "
-     "parse_single_example parse_single_sequence_example parse_tensor decode_json_example "
-     "decode_compressed serialize_tensor serialize_sparse serialize_many_sparse "
-     "deserialize_many_sparse io.FixedLenFeature io.FixedLenSequenceFeature io.SparseFeature "
-     "io.VarLenFeature io.RaggedFeature io.parse_example io.parse_sequence_example "
-     "io.parse_single_example io.parse_single_sequence_example io.parse_tensor "
+    ("further forms of records", "fs.parse_example reads examples; parse others in Python, and "
+     "feed arrays",
+     "parse_tensor decode_json_example decode_compressed serialize_tensor serialize_sparse "
+     "serialize_many_sparse deserialize_many_sparse io.RaggedFeature io.parse_tensor "
      "io.decode_json_example io.decode_compressed io.decode_proto io.encode_proto "
      "io.serialize_tensor io.serialize_sparse io.serialize_many_sparse "
      "io.deserialize_many_sparse"),

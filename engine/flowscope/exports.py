@@ -148,6 +148,10 @@ NAMES = {
     "flowscope.live.ipython": "load_ipython_extension unload_ipython_extension",
     "flowscope.live.progress": "progress",
     "flowscope.live.show": "save_html show to_graphviz",
+    "flowscope.ops.input.examples": (
+        "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example "
+        "parse_single_example parse_single_sequence_example"
+    ),
     "flowscope.ops.quantized.images": "quantized_concat",
     "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
     "flowscope.runtime.containers": "container",

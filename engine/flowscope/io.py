@@ -12,6 +12,16 @@ from flowscope.ops.host.files import (
     read_file as read_file,
     write_file as write_file,
 )
+from flowscope.ops.input.examples import (
+    FixedLenFeature as FixedLenFeature,
+    FixedLenSequenceFeature as FixedLenSequenceFeature,
+    SparseFeature as SparseFeature,
+    VarLenFeature as VarLenFeature,
+    parse_example as parse_example,
+    parse_sequence_example as parse_sequence_example,
+    parse_single_example as parse_single_example,
+    parse_single_sequence_example as parse_single_sequence_example,
+)
 from flowscope.ops.input.python_io import (
     TFRecordCompressionType as TFRecordCompressionType,
     TFRecordOptions as TFRecordOptions,

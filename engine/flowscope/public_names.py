@@ -123,6 +123,10 @@ NAMES = {
     "flowscope.ops.host.printing": "Print print",
     "flowscope.ops.host.py_functions": "numpy_function py_func py_function",
     "flowscope.ops.host.timing": "timestamp",
+    "flowscope.ops.input.examples": (
+        "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example "
+        "parse_single_example parse_single_sequence_example"
+    ),
     "flowscope.ops.input.readers": (
         "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader "
         "WholeFileReader"
@@ -328,6 +332,7 @@ OP_TYPES = {
         "HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummaryV2"
     ),
     "flowscope.ops.host.timing": "Timestamp",
+    "flowscope.ops.input.example_ops": "ParseExample ParseFeatureLists",
     "flowscope.ops.input.reader_ops": (
         "FixedLengthRecordReaderHandle IdentityReaderHandle ReaderNumRecordsProduced "
         "ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo ReaderReset ReaderRestoreState "

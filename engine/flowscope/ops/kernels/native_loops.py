@@ -135,6 +135,8 @@ class _Writer:
             match one:
                 case ast.Expr(value=ast.Constant()):
                     pass  # a docstring
+                case ast.Expr(value=ast.Call() as value):
+                    self._value(value)
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     self._lines.append(f"  store i64 {self._value(value)}, ptr %at.{name}")
                 case ast.Assign(targets=[ast.Subscript() as target], value=value):
