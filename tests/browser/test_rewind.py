@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
+from flowscope.tracing.files import load
 
 #: Where pictures of what is tested are kept, to be looked at.
 OUTPUT = Path(__file__).parent / "output"
@@ -222,3 +225,44 @@ def test_two_steps_are_compared_on_the_boxes_and_in_the_inspector(
     compare.click()
     expect(stage).not_to_have_attribute("data-heat", "difference")
     host.pump(lambda: both.count() == 1)
+
+
+def test_what_the_save_menu_saves_can_be_opened(
+    open_host: Callable[..., LiveHost], page: Page, session: fs.Session, tmp_path: Path
+) -> None:
+    host = open_host()
+    recorded(host, page, session)
+    found: dict[str, Path] = {}
+    steps = ("for Chrome, Perfetto", "as a recording", "as HTML page")
+    for label in (
+        *(f"Save as {n}" for n in ("SVG", "PNG", "DOT (Graphviz)")),
+        *(f"Save steps {n}" for n in steps),
+    ):
+        saved(host, page, tmp_path, label, found)
+    svg = ElementTree.parse(found[".svg"]).getroot()
+    assert svg.tag.endswith("svg") and "loop" in "".join(svg.itertext())
+    size = found[".png"].read_bytes()[16:24]
+    assert int.from_bytes(size[:4]) > 200 and int.from_bytes(size[4:]) > 100
+    assert found[".gv"].read_text().startswith("digraph")
+    events = json.loads(found[".json"].read_bytes())["traceEvents"]
+    assert any("loss" in str(event.get("name")) for event in events)
+    assert any("loss" in node.name for node in load(found[".recording"]).nodes)
+    shown = page.context.new_page()
+    shown.goto(found[".html"].as_uri())
+    expect(shown.locator(".fs-view[data-ready]")).to_be_visible()
+    expect(shown.get_by_test_id("fs-state")).to_have_text("recording")
+    shown.close()
+    assert len(found) == 6, sorted(found)
+
+
+def saved(host: LiveHost, page: Page, folder: Path, label: str, found: dict[str, Path]) -> None:
+    """Presses a button of the save menu, and keeps the file by its extension."""
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Save the picture").click()
+    files: list[Any] = []
+    page.once("download", lambda download: files.append(download))
+    page.get_by_role("button", name=label, exact=True).click()
+    host.pump(lambda: bool(files))
+    path = folder / files[0].suggested_filename
+    files[0].save_as(path)
+    found[path.suffix] = path

@@ -13,8 +13,9 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import Choose, FromKernel
+from flowscope.live.schema import AskExport, Choose, FromKernel
 from flowscope.live.wire import message_from, to_wire
+from flowscope_widgets.exporting import export
 
 HOST = """async ([loader, script, style]) => {
     const url = URL.createObjectURL(new Blob([loader], {type: "text/javascript"}));
@@ -77,6 +78,8 @@ class LiveHost:
         self._heard[message.kind] += 1
         if isinstance(message, Choose):
             self.chosen[message.what] = message.value
+        elif isinstance(message, AskExport):
+            export(self._feed, message, self._told.put)
         else:
             self._feed.hear(message, self._told.put)
 

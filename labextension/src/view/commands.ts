@@ -151,7 +151,7 @@ const inTime = (id: string, label: string, keys: readonly string[], act: (view: 
   ({ id, label, keys, ...(icon ? { icon } : {}), where: "timeline", isEnabled: hasSpans, run: act });
 
 const saveSteps = (what: "chrome" | "recording" | "html", label: string): ViewCommand => ({
-  id: `export-${what}`, label, keys: [], icon: "save", isEnabled: (view) => view.session.isHeard && hasSteps(view),
+  id: `export-${what}`, label, keys: [], icon: "save", isEnabled: ({ session, trace }) => session.isHeard && trace.steps.length > 0,
   why: ({ session }) => (session.isHeard ? "no step was recorded yet" : "the kernel writes it"), run: exportTraced(what),
 });
 
