@@ -57,10 +57,27 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("accumulators of gradients", "add gradients up in variables: fs.assign_add",
      "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
      "sparse.SparseConditionalAccumulator"),
-    ("images", "decode and change images with Pillow or SciPy, and feed arrays",
-     "image io.decode_and_crop_jpeg io.decode_bmp io.decode_gif io.decode_image io.decode_jpeg "
-     "io.decode_jxl io.decode_png io.decode_webp io.encode_jpeg io.encode_png "
-     "io.extract_jpeg_shape io.is_jpeg"),
+    ("changes of images", "change images with Pillow or SciPy, and feed arrays; fs.image decodes "
+     "and encodes them",
+     "image.ResizeMethod image.adjust_brightness image.adjust_contrast image.adjust_gamma "
+     "image.adjust_hue image.adjust_jpeg_quality image.adjust_saturation image.central_crop "
+     "image.combined_non_max_suppression image.convert_image_dtype image.crop_and_resize "
+     "image.crop_to_bounding_box image.decode_and_crop_jpeg image.draw_bounding_boxes "
+     "image.extract_glimpse image.extract_image_patches image.extract_patches "
+     "image.flip_left_right image.flip_up_down image.grayscale_to_rgb image.hsv_to_rgb "
+     "image.image_gradients image.non_max_suppression image.non_max_suppression_overlaps "
+     "image.non_max_suppression_padded image.non_max_suppression_with_scores "
+     "image.pad_to_bounding_box image.per_image_standardization image.psnr "
+     "image.random_brightness image.random_contrast image.random_crop "
+     "image.random_flip_left_right image.random_flip_up_down image.random_hue "
+     "image.random_jpeg_quality image.random_saturation image.resize image.resize_area "
+     "image.resize_bicubic image.resize_bilinear image.resize_image_with_crop_or_pad "
+     "image.resize_image_with_pad image.resize_images image.resize_nearest_neighbor "
+     "image.resize_with_crop_or_pad image.rgb_to_grayscale image.rgb_to_hsv image.rgb_to_yiq "
+     "image.rgb_to_yuv image.rot90 image.sample_distorted_bounding_box image.sobel_edges "
+     "image.ssim image.ssim_multiscale image.total_variation image.transpose "
+     "image.transpose_image image.yiq_to_rgb image.yuv_to_rgb io.decode_and_crop_jpeg "
+     "io.decode_jxl io.decode_webp"),
     ("audio", "use SciPy or soundfile before the feed; fs.signal.stft is here",
      "audio signal.inverse_mdct signal.kaiser_bessel_derived_window signal.kaiser_window "
      "signal.linear_to_mel_weight_matrix signal.mdct signal.mfccs_from_log_mel_spectrograms "

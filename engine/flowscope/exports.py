@@ -20,8 +20,8 @@ from flowscope.graph import providers
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
-    bitwise cluster contrib data debugging dtypes errors experimental graph_util initializers io
-    layers linalg lookup losses manip math metrics nest nn python_io quantization queue random
+    bitwise cluster contrib data debugging dtypes errors experimental graph_util image initializers
+    io layers linalg lookup losses manip math metrics nest nn python_io quantization queue random
     raw_ops sets signal sparse spectral strings summary test tracing train
 """.split()  # noqa: SIM905
 
@@ -171,6 +171,9 @@ LAZY_PARTS = {
     "contrib": {
         "flowscope.ops.state": "staging",
         "flowscope.ops.tables": "contrib=lookup",
+    },
+    "image": {
+        "flowscope.ops.input.images": "*",
     },
     "linalg": {
         "flowscope.ops.array.clipping": "global_norm",

@@ -14,6 +14,12 @@ PART_NAMES = {
         "flowscope.ops.state": "staging",
         "flowscope.ops.tables": "contrib=lookup",
     },
+    "image": {
+        "flowscope.ops.input.images": (
+            "decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png "
+            "extract_jpeg_shape is_jpeg"
+        ),
+    },
     "linalg": {
         "flowscope.ops.array.clipping": "global_norm",
         "flowscope.ops.array.one_hot": "eye",

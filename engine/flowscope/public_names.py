@@ -5,7 +5,7 @@ Written by `python -m flowscope.exports`: what is changed here is lost.
 
 #: Parts of the package: `fs.nn`.
 PARTS = (
-    "bitwise cluster contrib data debugging dtypes errors experimental graph_util "
+    "bitwise cluster contrib data debugging dtypes errors experimental graph_util image "
     "initializers io layers linalg lookup losses manip math metrics nest nn python_io "
     "quantization queue random raw_ops sets signal sparse spectral strings summary test "
     "tracing train"
@@ -333,6 +333,7 @@ OP_TYPES = {
     ),
     "flowscope.ops.host.timing": "Timestamp",
     "flowscope.ops.input.example_ops": "ParseExample ParseFeatureLists",
+    "flowscope.ops.input.images": "DecodeImage EncodeImage ExtractJpegShape IsJpeg",
     "flowscope.ops.input.reader_ops": (
         "FixedLengthRecordReaderHandle IdentityReaderHandle ReaderNumRecordsProduced "
         "ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo ReaderReset ReaderRestoreState "

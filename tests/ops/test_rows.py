@@ -402,6 +402,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.host.py_functions": "test_py_functions.py",
     "flowscope.ops.host.timing": "test_arrays.py",
     "flowscope.ops.input.example_ops": "test_examples.py",
+    "flowscope.ops.input.images": "test_images.py",
     "flowscope.ops.input.reader_ops": "test_readers.py",
 }
 
