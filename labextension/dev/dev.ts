@@ -24,7 +24,7 @@ function session(): SessionState {
   return {
     state: played.state, steps, steps_per_s: isRunning ? 1243.7 : null, step_time_s: isRunning ? 0.000804 : null,
     progress: { description: "epoch 2", done: steps % 10000, total: 10000, elapsed_s: 13, eta_s: 41 },
-    queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [],
+    queues: [], helpers: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [],
   };
 }
 

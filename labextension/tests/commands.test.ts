@@ -15,7 +15,7 @@ import { snapshotOf } from "../dev/builder.js";
 import type { SessionState } from "../src/wire/messages.js";
 
 const SESSION: SessionState = {
-  state: "running", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [],
+  state: "running", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [],
 };
 
 /** The parts of a view that steer the run. */

@@ -12,7 +12,7 @@ import { isFromKernel } from "../src/wire/channel.js";
 import type { BreakpointState, DebugState, SessionState, StopState, ValueState } from "../src/wire/messages.js";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
-const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
+const SESSION: SessionState = { state: "paused", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
 const POINT: BreakpointState = { number: 1, target: '"layer/act"', conditions: "max > 3", is_after: true, is_enabled: true, hits: 2, error: "", ops: [1], where: ['"layer/act"'], is_watch: false, found: "", stops_at_nan: false, follows: false };
 const STOP: StopState = { id: "a.1", step: 4, op: 2, frame: "", iterations: [], breakpoint: 1, is_past: false, device: "", sent: "", sender: "", culprit: null };
 const EMPTY = { rows: 0, buffer: 0, columns: [] };

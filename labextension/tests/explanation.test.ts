@@ -9,7 +9,7 @@ import { COMMANDS, keysText } from "../src/view/commands.js";
 import type { Explanation, SessionState } from "../src/wire/messages.js";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
-const SESSION: SessionState = { state: "idle", steps: 0, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
+const SESSION: SessionState = { state: "idle", steps: 0, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
 const told = (request_id: number, name: string, text = "x"): Explanation =>
   ({ request_id, error: "", name, sentences: [{ topic: "computes", text }], tensors: [], view: 1, kind: "explanation" });
 

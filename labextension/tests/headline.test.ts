@@ -4,7 +4,7 @@ import test from "node:test";
 import { headline, loopRate } from "../src/model/headline.js";
 import type { FrameState, RunState, SessionState } from "../src/wire/messages.js";
 
-const SESSION: SessionState = { state: "running", steps: 3, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
+const SESSION: SessionState = { state: "running", steps: 3, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
 const GOING = { kind: "running", isGoing: true } as const;
 const HALTED = { kind: "paused", isGoing: false } as const;
 const LOOP: FrameState = {

@@ -73,11 +73,11 @@ test("what runs for a branch alone whichever is taken is marked, and tells the b
 test("a queue's handle tells what is in the queue now", () => {
   const g = new GraphBuilder();
   const handle = g.op("FIFOQueue", "orders");
-  const queues = [{ op: handle, size: 3, capacity: 10, enqueues: 0, dequeues: 2, is_closed: true }];
-  const session = { state: "idle", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues, failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] } as const;
+  const queues = [{ op: handle, size: 3, capacity: 10, enqueues: 0, dequeues: 2, is_closed: true, fills_itself: false, least: 2, per_s: 120, waits: [], error: "" }];
+  const session = { state: "idle", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues, helpers: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] } as const;
   const model = modelOf(g.nodes, "graph", session);
   const [section] = queueSections(model, opBox(handle));
-  assert.deepEqual(section?.facts.map(({ value }) => value.replace("\u00a0", " ")), ["3 of 10", "2 dequeues", "closed"]);
+  assert.deepEqual(section?.facts.map(({ value }) => value.replace("\u00a0", " ")), ["3 of 10, closed", "120 elements/s", "2 operations wait"]);
   assert.deepEqual(queueSections(model, null), []);
 });
 

@@ -7,7 +7,7 @@ import type { HistoryState, SessionState, Table, TensorHistory, ValueState } fro
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
 const HISTORY: HistoryState = { version: 1, steps: 2, first: 3, last: 4, tensors: ["h:0", "y:0"], nbytes: 2048, max_bytes: 1 << 28 };
-const SESSION: SessionState = { state: "idle", steps: 5, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: HISTORY, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
+const SESSION: SessionState = { state: "idle", steps: 5, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null, history: HISTORY, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
 
 function table(columns: Record<string, readonly number[]>): Table {
   const numbers = Object.fromEntries(Object.entries(columns).map(([name, list]) => [name, Float64Array.from(list)]));

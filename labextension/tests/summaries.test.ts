@@ -7,7 +7,7 @@ import type { HistogramSeries, ImageSeries, ScalarSeries, SessionState, Summarie
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
 const STATE: SummaryState = { version: 4, nbytes: 2048, max_bytes: 32 << 20, dropped: 0 };
-const SESSION: SessionState = { state: "idle", steps: 5, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, devices: [], is_simulated: false, scalars: [], summaries: STATE };
+const SESSION: SessionState = { state: "idle", steps: 5, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null, history: null, moved: null, devices: [], is_simulated: false, scalars: [], summaries: STATE };
 
 function table(columns: Record<string, readonly number[]>): Table {
   const numbers = Object.fromEntries(Object.entries(columns).map(([name, list]) => [name, Float64Array.from(list)]));

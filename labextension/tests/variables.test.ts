@@ -6,7 +6,7 @@ import { MOST_MEASURED, numbersOf, REFRESH_MS, sampleText, summaryOf, variableRo
 import type { SessionState, ValueState, Variables, VariableState } from "../src/wire/messages.js";
 import { GraphBuilder, snapshotOf } from "../dev/builder.js";
 
-const SESSION: SessionState = { state: "idle", steps: 5, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug: null, history: null, moved: null, devices: [], is_simulated: false, scalars: [], summaries: null };
+const SESSION: SessionState = { state: "idle", steps: 5, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null, history: null, moved: null, devices: [], is_simulated: false, scalars: [], summaries: null };
 const variable = (op: number, name: string, more: Partial<VariableState> = {}): VariableState => ({
   op, name, dtype: "float32", shape: [2, 3], nbytes: 24, device: "/job:localhost/replica:0/task:0/device:CPU:0", is_initialized: true, is_trainable: true, writes: 3, written_in: 2, primary: null, why: "", ...more,
 });

@@ -12,7 +12,7 @@ const PAST = { breakpoint: null, is_past: true };
 const stopOf = (rest: Partial<StopState>, step = 4): StopState => ({ id: `s${step}`, step, op: 2, frame: "", iterations: [], breakpoint: null, is_past: false, device: "", sent: "", sender: "", culprit: null, ...rest });
 const sessionOf = (state: SessionState["state"], ...stops: StopState[]): SessionState => {
   const debug: DebugState = { breakpoints: [], stops, waiting: [] };
-  return { state, steps: 3, steps_per_s: null, step_time_s: null, progress: null, queues: [], failure: null, debug, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
+  return { state, steps: 3, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] };
 };
 const nameOf = (op: number): string | null => (op === 2 ? "layer/fc0" : null);
 const shown = (link: Link, state: SessionState["state"] | null, rest: Partial<StopState> | null = null): ReturnType<typeof viewState> => {

@@ -159,8 +159,50 @@ def test_waiting_for_a_queue_is_told_with_the_operation_that_waits(sess, is_slow
     told = [one for one in why_slow(recording, None, plan) if one.kind == "waiting"]
     assert bool(told) == is_slow, repr(found.why_slow())
     if is_slow:
-        assert told[0].names[0] == "take" and "stands still" in told[0].text
+        assert told[0].names[0] == "take" and "waits for input" in told[0].text
         assert "queue is empty" in told[0].advice
+
+
+@pytest.mark.parametrize("input_s", [0.012, 0.006])
+def test_the_share_for_which_steps_wait_for_input_is_what_clocks_say(sess, input_s):
+    """A runner that takes its time fills a queue; two functions read the clock around the wait."""
+    work_s = 0.004
+    pause, stamps = threading.Event(), []
+
+    def made():
+        pause.wait(input_s)
+        return np.float32(1.0)
+
+    def stamped(*_):
+        stamps.append(time.perf_counter())
+        return np.float32(0.0)
+
+    queue = fs.FIFOQueue(1, [fs.float32], [[]], name="input")
+    runner = fs.train.QueueRunner(queue, [queue.enqueue(fs.py_func(made, [], fs.float32))])
+    with fs.control_dependencies([fs.py_func(stamped, [], fs.float32)]):
+        taken = queue.dequeue(name="take")
+    after = fs.py_func(stamped, [taken], fs.float32)
+    with fs.control_dependencies([after]):
+        work = fs.py_func(lambda: np.float32(pause.wait(work_s)), [], fs.float32, name="work")
+    coord = fs.train.Coordinator()
+    threads = runner.create_threads(sess, coord, start=True)
+    sess.run(work)
+    stamps.clear()
+    ended = []
+
+    def run(k):
+        sess.run(work)
+        ended.append(time.perf_counter())
+
+    found = profiled(run, 20, sess).why_slow()
+    coord.request_stop()
+    coord.join(threads)
+    waits = np.diff(np.reshape(stamps, [20, 2]), axis=1)[1:]  # a plan's first step is not told
+    truth = waits.sum() / (ended[-1] - ended[0])
+    (told,) = [one for one in found if one.kind == "waiting"]
+    assert told.names[0] == "take" and 0.1 < truth < 0.9
+    assert abs(told.share - truth) < 0.1, (told, truth)
+    assert f"waits for input {told.share:.0%} of its time" in told.text
 
 
 @pytest.mark.parametrize("is_even", [True, False])

@@ -24,6 +24,7 @@ from flowscope.live.culprits import CulpritQuestions
 from flowscope.live.findings import FindingQuestions
 from flowscope.live.following import Following
 from flowscope.live.frames import FrameWatcher
+from flowscope.live.inputs import QueueMeter
 from flowscope.live.lowered import LoweredWatcher
 from flowscope.live.outbox import WINDOW, Outbox
 from flowscope.live.partitioned import partition_nodes
@@ -140,6 +141,7 @@ class LiveChannel:
             "partitions": LoweredWatcher(partition_nodes),
         }
         self._meter = Meter()
+        self._queue_meter = QueueMeter()
         self._placing = Placing()
         self._metered: Session | None = None
         self._told: SessionState | None = None
@@ -416,7 +418,8 @@ class LiveChannel:
         self._following.look(session)
         rate, step_time = self._meter.update(now_s, session.steps, session.busy_ns)
         state = activity(session, notebook.cell_running, rate)
-        told = session_state(session, state, rate, step_time, progress.current(now_s, session))
+        done = progress.current(now_s, session)
+        told = session_state(session, state, rate, step_time, done, self._queue_meter)
         self._scalars.look(session)
         return replace(
             told,

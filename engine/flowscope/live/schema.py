@@ -70,6 +70,13 @@ from flowscope.live.history_schema import (
     TensorHistory as TensorHistory,
 )
 
+# And of queues, and of what belongs to its input.
+from flowscope.live.input_schema import (
+    HelperState as HelperState,
+    QueueState as QueueState,
+    QueueWait as QueueWait,
+)
+
 # This is what it is told of devices.
 from flowscope.live.placement_schema import (
     AskPlacement as AskPlacement,
@@ -125,7 +132,7 @@ from flowscope.live.variables_schema import (
     VariableState as VariableState,
 )
 
-PROTOCOL = 13
+PROTOCOL = 14
 
 
 @dataclass(frozen=True)
@@ -314,21 +321,6 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class QueueState:
-    """How full a queue is."""
-
-    #: The operation of its handle.
-    op: int
-    #: Elements that it holds, and may hold at most.
-    size: int
-    capacity: int
-    #: Operations that wait for space, and those that wait for elements.
-    enqueues: int
-    dequeues: int
-    is_closed: bool
-
-
-@dataclass(frozen=True)
 class Failure:
     """How the latest step failed."""
 
@@ -355,6 +347,8 @@ class SessionState:
     progress: Progress | None
     #: The queues that have been used.
     queues: tuple[QueueState, ...] = ()
+    #: Its queue runners' threads, coordinators and hooks.
+    helpers: tuple[HelperState, ...] = ()
     #: None where the latest step did not fail, or another has begun.
     failure: Failure | None = None
     #: None where no breakpoint is set and no step is held.

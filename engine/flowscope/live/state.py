@@ -11,13 +11,13 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.debugging import debug_state
 from flowscope.live.history import history_state
+from flowscope.live.inputs import QueueMeter, helper_states, queue_states
 from flowscope.live.nodes import Described
 from flowscope.live.placing import is_simulated
 from flowscope.live.schema import (
     Failure,
     GraphChange,
     Progress,
-    QueueState,
     SessionState,
 )
 from flowscope.live.summaries import summary_state
@@ -168,8 +168,9 @@ def session_state(
     rate: float | None,
     step_time: float | None,
     progress: Progress | None,
+    meter: QueueMeter | None = None,
 ) -> SessionState:
-    """The message of a session."""
+    """The message of a session; `meter` counts the elements of its queues."""
     is_going_on = state not in ("idle", "stopped", "closed")
     if progress is not None and not is_going_on:
         progress = replace(progress, eta_s=None)
@@ -181,14 +182,12 @@ def session_state(
         steps_per_s=None if rate is None else float(f"{rate:.4g}"),
         step_time_s=None if step_time is None else float(f"{step_time:.4g}"),
         progress=progress,
-        queues=tuple(
-            [QueueState(op, q.size, q.capacity, *q.waiting, q.is_closed)
-             for op, q in session.queues.items()]
-        ),
+        queues=queue_states(session, meter),
+        helpers=helper_states(session),
         failure=None if session.failure is None else Failure(*session.failure),
         debug=debug_state(session),
         history=history_state(session),
         summaries=summary_state(session.engine),
         devices=tuple([device.name for device in session.devices]),
         is_simulated=is_simulated(session),
-    )  # fmt: skip
+    )

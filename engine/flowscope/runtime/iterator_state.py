@@ -356,6 +356,7 @@ class IteratorState(QueueState):
         return give_up
 
     def _note_taken(self, step: Any, element: Any) -> None:
+        self.taken += 1
         if step is not None and step.queues is not None and not isinstance(element, Failed):
             step.queues.took(self, [element])
 

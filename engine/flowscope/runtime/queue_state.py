@@ -82,6 +82,7 @@ class QueueState:
         name: The queue's name in its container.
         capacity: Most elements that it holds.
         dtypes, shapes: Per component; `shapes` is None where every element may have its own.
+        taken: How many elements were taken out so far, those that were given back too.
     """
 
     family = "queue"
@@ -92,6 +93,7 @@ class QueueState:
     identity: ClassVar[tuple[str, ...]] = ("kind", "capacity", "dtypes", "shapes")
 
     __slots__ = (
+        "__weakref__",
         "_dequeues",
         "_elements",
         "_enqueues",
@@ -102,6 +104,7 @@ class QueueState:
         "dtypes",
         "name",
         "shapes",
+        "taken",
     )
 
     def __init__(
@@ -121,6 +124,7 @@ class QueueState:
         self._enqueues: OrderedDict[_Enqueue, None] = OrderedDict()
         self._dequeues: OrderedDict[_Dequeue, None] = OrderedDict()
         self._is_closed = False
+        self.taken = 0
         #: Why the last step of a producer - a thread, as queue runners are - failed that was to put
         #: something in.
         self._failures: dict[int, BaseException] = {}
@@ -456,7 +460,8 @@ def note_put(queue: QueueState, step: Step | None, elements: Sequence[Element]) 
 
 
 def note_taken(queue: QueueState, step: Step | None, elements: Sequence[Element]) -> None:
-    """Has a step remember what it has taken out."""
+    """Counts what a step has taken out, and has it remember that."""
+    queue.taken += len(elements)
     if step is not None and step.queues is not None:
         step.queues.took(queue, elements)
 

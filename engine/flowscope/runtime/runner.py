@@ -22,6 +22,7 @@ from flowscope.runtime.calls import PreparedCall
 from flowscope.runtime.engine import Engine
 from flowscope.runtime.failures import FailureNote, located_failure
 from flowscope.runtime.gate import Gate
+from flowscope.runtime.helpers import Helpers
 from flowscope.runtime.interrupt import MAIN_THREAD
 from flowscope.runtime.step import Step
 
@@ -56,6 +57,8 @@ class Runner:
         self._latest: PreparedCall | None = None
         self._closed = False
         self._runs = itertools.count()
+        #: The threads and hooks beside it.
+        self.helpers = Helpers()
         #: How often operations have run in rounds.
         self.rounds_done: dict[Operation, Iterator[int]] = {}
         #: Stands in for the graph's seed while none is set: two sessions draw different numbers.

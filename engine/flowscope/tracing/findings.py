@@ -126,7 +126,11 @@ def why_slow(recording: Recording, pace: Pace | None = None, plan: int | None = 
         pace: How steps followed each other, where the recording has only some of them.
         plan: The plan whose steps are looked at, where the recording has only some; None for all.
     """
-    steps = _typical([s for s in recording.steps if plan is None or s.plan == plan])
+    chosen = [s for s in recording.steps if plan is None or s.plan == plan]
+    if plan is None:  # what fills queues for the others shows in the waits of these
+        fills = {node.plan for node in recording.nodes if node.type in _ENQUEUES}
+        chosen = [s for s in chosen if s.plan not in fills] or chosen
+    steps = _typical(chosen)
     if not steps:
         return Findings.of((), 0, 0.0)
     looked = _Looked(recording, steps, pace)
@@ -288,8 +292,10 @@ class _Looked:
         is_device = self._kinds[lane] == "device"
         who = self._recording.lanes[lane].name.rpartition("device:")[2] if is_device else "a step"
         of = " of a step" if is_device else ""
-        text = f"{who} stands still for {duration(took[lane] / 1e9)}{of}{before}"
         share = took[lane] / self.step_ns
+        text = f"{who} stands still for {duration(took[lane] / 1e9)}{of}{before}"
+        if not is_device and node is not None and node.type in _DEQUEUES:
+            text = f"the step waits for input {share:.0%} of its time{before}"
         return self._finding("waiting", share, took[lane], text, _waiting_advice(node), order)
 
     def _waits_for_devices(self) -> dict[int, dict[int, float]]:

@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError, OutOfRangeError
+from flowscope.graph.summary import counted
+from flowscope.runtime.helpers import Helper
 
 __all__ = ["Coordinator", "LooperThread"]
 
@@ -158,6 +160,18 @@ class Coordinator:
     def joined(self) -> bool:
         """True once `join` has ended."""
         return self._is_joined
+
+    def helpers(self) -> list[Helper]:
+        """Itself, with what it waits for, for views."""
+        with self._lock:
+            threads, error = list(self._threads), self._error
+        alive = sum(thread.is_alive() for thread in threads)
+        text = f"waits for {counted(alive, 'thread')}" if alive else "waits for no thread"
+        if self._stop.is_set():
+            text = f"has asked for a stop, {text}"
+        if error is not None:
+            text = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return [Helper("coordinator", "Coordinator", text, has_failed=error is not None)]
 
     def raise_requested_exception(self) -> None:
         """Raises the error that a thread has reported, if there is one."""

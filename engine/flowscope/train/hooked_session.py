@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from flowscope.errors import AbortedError, GraphError, InvalidArgumentError, UnavailableError
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.runtime.config import RunMetadata, RunOptions
+from flowscope.runtime.helpers import Helper
 from flowscope.train.coordinator import Coordinator
 from flowscope.train.hooks.run_hook import (
     SessionRunArgs,
@@ -15,6 +16,7 @@ from flowscope.train.hooks.run_hook import (
     SessionRunHook,
     SessionRunValues,
 )
+from flowscope.train.hooks.timing import SecondOrStepTimer
 from flowscope.train.queue_runner import start_queue_runners
 from flowscope.train.session_creators import SessionCreator
 from flowscope.train.session_manager import losses_told
@@ -35,13 +37,17 @@ class HookedSession:
         self._hooks = hooks
         self._grace_s = grace_s
         self._is_stopping = False
+        #: The hook that is called now, and its method.
+        self._calling: tuple[SessionRunHook, str] | None = None
         self.session = creator.create_session()
+        self.session.helpers.add(self)
         self.coord = Coordinator(clean_stop_exception_types=[])
+        self.session.helpers.add(self.coord)
         try:
             with losses_told(self.session):
                 if self.session.graph.get_collection(GraphKeys.QUEUE_RUNNERS):
                     start_queue_runners(self.session, self.coord)
-                for hook in hooks:
+                for hook in self._called("after_create_session"):
                     hook.after_create_session(self.session, self.coord)
         except BaseException:
             self.close()
@@ -65,7 +71,9 @@ class HookedSession:
         if not self._hooks:
             return self.session.run(fetches, feed_dict, options, run_metadata)
         context = SessionRunContext(SessionRunArgs(fetches, feed_dict), self.session)
-        asked = [hook.before_run(context) or SessionRunArgs(None) for hook in self._hooks]
+        asked = [
+            hook.before_run(context) or SessionRunArgs(None) for hook in self._called("before_run")
+        ]
         wants = [args.fetches for args in asked if args.fetches is not None]
         options = joined_options([options, *[args.options for args in asked]])
         metadata = RunMetadata() if run_metadata is None else run_metadata
@@ -76,11 +84,26 @@ class HookedSession:
         )
         rest = iter(values)
         options = options or RunOptions()
-        for hook, args in zip(self._hooks, asked):
+        for hook, args in zip(self._called("after_run"), asked):
             result = None if args.fetches is None else next(rest)
             hook.after_run(context, SessionRunValues(result, options, metadata))
         self._is_stopping |= context.stop_requested
         return found
+
+    def _called(self, method: str) -> Iterator[SessionRunHook]:
+        """The hooks in their order, each of which counts as called until the next is asked for."""
+        for hook in self._hooks:
+            self._calling = hook, method
+            yield hook
+        self._calling = None
+
+    def helpers(self) -> list[Helper]:
+        """Its hooks, with what they wait for, for views."""
+        called, method = self._calling or (None, "")
+        return [
+            Helper("hook", type(one).__name__, f"in {method}" if one is called else _waits_for(one))
+            for one in self._hooks
+        ]
 
     def coordinated(self, step: Callable[[HookedSession], Any]) -> Any:
         """What a function of this session returns; a thread's error, where that is the cause."""
@@ -103,6 +126,13 @@ class HookedSession:
             self.coord.join(stop_grace_period_secs=self._grace_s, ignore_live_threads=True)
         finally:
             self.session.close()
+
+
+def _waits_for(hook: SessionRunHook) -> str:
+    """What a hook waits for between two calls."""
+    timer = getattr(hook, "_timer", None)
+    due = timer.due_text() if isinstance(timer, SecondOrStepTimer) else ""
+    return due or "waits for the next run"
 
 
 def joined_feeds(feeds: Sequence[Any]) -> Any:

@@ -21,6 +21,7 @@ from flowscope.graph.serialization.meta import CollectionKind, register_kind
 from flowscope.graph.summary import counted
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.queues import QueueBase
+from flowscope.runtime.helpers import Helper
 from flowscope.runtime.rounds import Rounds
 from flowscope.runtime.session import Session
 from flowscope.train.coordinator import Coordinator
@@ -66,6 +67,7 @@ class Worker:
         thread: The thread.
         why_single: Why each round is a step of its own; None while it is not.
         outcome: How it has ended; "" before.
+        has_failed: Whether it has ended with an error that is neither the end nor a stop.
     """
 
     def __init__(self, operation: Operation, session: weakref.ref[Session]) -> None:
@@ -74,6 +76,7 @@ class Worker:
         self.thread: threading.Thread | None = None
         self.why_single: str | None = None
         self.outcome = ""
+        self.has_failed = False
 
 
 class QueueRunner:
@@ -188,6 +191,9 @@ class QueueRunner:
             self._running[sess] = len(self.enqueue_ops)
             self._exceptions = []
             self._workers = [Worker(op, weakref.ref(sess)) for op in self.enqueue_ops]
+        sess.helpers.add(self)
+        if coord is not None:
+            sess.helpers.add(coord)
         threads = []
         for worker in self._workers:
             name = self._thread_name(worker.operation.name)
@@ -210,6 +216,20 @@ class QueueRunner:
     def workers(self) -> list[Worker]:
         """What its threads do, of those that were made last."""
         return list(self._workers)
+
+    def helpers(self) -> list[Helper]:
+        """Its threads, for views."""
+        return [
+            Helper(
+                "runner",
+                self.name,
+                worker.outcome,
+                worker.operation.id,
+                None if worker.thread is None else worker.thread.ident,
+                worker.has_failed,
+            )
+            for worker in self._workers
+        ]
 
     def __repr__(self) -> str:
         parts = [f"<fs.train.QueueRunner {self.name!r}: {counted(len(self.enqueue_ops), 'thread')}"]
@@ -235,6 +255,7 @@ class QueueRunner:
             has_ended = True
         except Exception as error:
             worker.outcome = f"{type(error).__name__}: {error}".partition("\n")[0]
+            worker.has_failed = not isinstance(error, CancelledError)
             if coord is None:
                 _LOGGER.error("Exception in a thread of the QueueRunner %s: %s", self.name, error)
                 with self._lock:

@@ -1,9 +1,10 @@
 /** What the inspector says about the two levels of a graph, about branches, and about queues. Pure. */
 import type { Node, QueueState } from "../wire/messages.js";
 import { linkFact, shorten, type Fact, type Section } from "./fact.js";
-import { plural, whole } from "./figures.js";
+import { significant, whole } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { opBox, opOf, type BoxId } from "./ids.js";
+import { sizeText, waitTexts } from "./input.js";
 
 /** Names that a title has room for. */
 const NAMED = 3;
@@ -39,11 +40,10 @@ export function queueSections(model: GraphModel, box: BoxId | null): Section[] {
   return queue ? [{ title: "In the queue", facts: queueFacts(queue) }] : [];
 }
 
-function queueFacts({ size, capacity, enqueues, dequeues, is_closed: isClosed }: QueueState): Fact[] {
-  const waiting = [enqueues ? plural(enqueues, "enqueue") : "", dequeues ? plural(dequeues, "dequeue") : ""].filter(Boolean);
+function queueFacts(queue: QueueState): Fact[] {
+  const rate = queue.per_s === null ? [] : [{ name: "taken", value: `${significant(queue.per_s)} elements/s` }];
   return [
-    { name: "elements", value: `${whole(size)} of ${whole(capacity)}` },
-    ...(waiting.length > 0 ? [{ name: "waiting", value: waiting.join(", ") }] : []),
-    ...(isClosed ? [{ name: "", value: "closed" }] : []),
+    { name: "elements", value: sizeText(queue) }, ...rate, ...waitTexts(queue).map((value) => ({ name: "waiting", value })),
+    ...(queue.error ? [{ name: "a producer failed", value: queue.error }] : []),
   ];
 }

@@ -83,6 +83,8 @@ export interface Note {
   /** The newest values of a number, and how full a queue is, 0 to 1. */
   readonly curve?: readonly number[];
   readonly fill?: number;
+  /** Where on that the mark of what stays in stands. */
+  readonly least?: number;
   /** What is told, where it stands on the box of a scope; the one of several that is shown stands first. */
   readonly name?: string;
 }

@@ -9,7 +9,7 @@ export const WIDGET_MIME_TYPE = "application/vnd.jupyter.widget-view+json";
 
 /** What a snapshot of an older version may lack. */
 const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [], fetches: [] } as const;
-const NO_QUEUES = { queues: [], failure: null, debug: null, history: null } as const;
+const NO_QUEUES = { queues: [], helpers: [], failure: null, debug: null, history: null } as const;
 const PLAIN = {
   stale: null, body: "", is_result: false, calls: "", runs: [], roles: [], predicate: null, carried: [], enters: [], leaves: [],
   always_runs: [], made_from: [], scope: "", frame: "",

@@ -9,7 +9,7 @@ import type { Mark, ShapeMark, TextMark } from "./marks.js";
 import type { Theme } from "./theme.js";
 
 /** A note on a box, as it is shown. */
-export interface BoxNote extends Pick<Note, "text" | "badge" | "figures" | "curve" | "fill"> {
+export interface BoxNote extends Pick<Note, "text" | "badge" | "figures" | "curve" | "fill" | "least"> {
   readonly rect: Rect;
 }
 
@@ -64,7 +64,7 @@ class NotePen {
   }
 
   /** A number with its curve, or a queue's fill, on the lower edge: small, and without an outline around the box. */
-  live({ rect, text, curve = [], fill }: BoxNote): Mark[] {
+  live({ rect, text, curve = [], fill, least }: BoxNote): Mark[] {
     const size = this.#size;
     const line = this.#fit(text, true);
     const isDrawn = this.#isNear && (curve.length > 1 || fill !== undefined);
@@ -76,6 +76,7 @@ class NotePen {
     return [
       this.#box({ x, y, w, h }, 4, background, accent, 1),
       ...(!isDrawn ? [] : fill === undefined ? this.#curve(curve, inside) : [this.#box(inside, 1, "", accent, 1), this.#box({ ...inside, w: inside.w * fill }, 1, accent, "", 0)]),
+      ...(isDrawn && least !== undefined ? [this.#box({ ...inside, x: inside.x + inside.w * least, w: 1.5 * this.#size }, 0, this.#theme.text, "", 0)] : []),
       this.#text(line, x + room + (w - room) / 2, y + h / 2 + 0.5, w - room, false, true),
     ];
   }

@@ -366,6 +366,10 @@ export const COMMANDS: readonly ViewCommand[] = [
     isEnabled: always, run: ({ drawers }) => drawers.toggle("run"),
   },
   {
+    id: "input", label: "Input", keys: ["q"], icon: "queue", hint: "Queues and who waits at them; runners, coordinators and hooks",
+    isPressed: ({ drawers }) => drawers.isOpen("input"), isEnabled: always, run: ({ drawers }) => drawers.toggle("input"),
+  },
+  {
     id: "save", label: "Save the picture", keys: ["S"], icon: "save", isPressed: ({ drawers }) => drawers.isOpen("save"),
     isEnabled: always, run: ({ drawers }) => drawers.toggle("save"),
   },

@@ -36,9 +36,9 @@ export class NoteLayer {
 function said([first, ...more]: readonly Note[], box: BoxId): Omit<BoxNote, "rect" | "badge"> {
   if (!first) return { text: "" };
   if (first.badge !== "live" && more.length > 0) return { text: `${first.text}, ${more.length} more` };
-  const { name, figures, curve, fill } = first;
+  const { name, figures, curve, fill, least } = first;
   const text = name !== undefined && box !== opBox(first.op) ? `${name} ${first.text}` : first.text;
-  return { text, ...(figures ? { figures } : {}), ...(curve && !isStill() ? { curve } : {}), ...(fill === undefined ? {} : { fill }) };
+  return { text, ...(figures ? { figures } : {}), ...(curve && !isStill() ? { curve } : {}), ...(fill === undefined ? {} : { fill }), ...(least === undefined ? {} : { least }) };
 }
 
 /** Curves that move are for those who want motion. */

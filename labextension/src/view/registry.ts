@@ -8,6 +8,7 @@ import { findPanel } from "./find_panel.js";
 import { framesPanel } from "./frames_panel.js";
 import { heatPanel } from "./heat_panel.js";
 import { hoverCardPanel } from "./hover_card.js";
+import { inputPanel } from "./input_panel.js";
 import { inspectorPanel } from "./inspector.js";
 import { keysPanel } from "./keys_panel.js";
 import { nanPanel } from "./nan_panel.js";
@@ -46,6 +47,7 @@ export const PANELS: readonly Panel[] = [
   hoverCardPanel,
   speechPanel,
   runPanel,
+  inputPanel,
   framesPanel,
   heatPanel,
   devicesPanel,

@@ -20,7 +20,7 @@ export interface Tab {
 export const TABS: readonly Tab[] = [
   {
     id: "run", word: "Run", icon: "play", hint: "Fetch and feed, break and step, loops that run, the program as lowered",
-    acts: ["run-panel", "debug", "stop-at-nan", "frames", "lowered"], panels: ["run", "debug", "stop-at-nan"], first: "run-panel",
+    acts: ["run-panel", "input", "debug", "stop-at-nan", "frames", "lowered"], panels: ["run", "input", "debug", "stop-at-nan"], first: "run-panel",
   },
   {
     id: "time", word: "Time", icon: "timeline", hint: "Record steps; where their time goes: timeline, costs, shares on the boxes",

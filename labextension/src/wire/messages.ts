@@ -1,6 +1,6 @@
 // Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
 
-export const PROTOCOL = 13;
+export const PROTOCOL = 14;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -388,6 +388,38 @@ export interface TensorHistory {
   readonly kind: "history";
 }
 
+/** An operation that waits at a queue. */
+export interface QueueWait {
+  readonly op: number | null;
+  readonly name: string;
+  readonly kind: "space" | "elements";
+  readonly seconds: number;
+}
+
+/** How full a queue is, and who waits at it. */
+export interface QueueState {
+  readonly op: number;
+  readonly size: number;
+  readonly capacity: number;
+  readonly enqueues: number;
+  readonly dequeues: number;
+  readonly is_closed: boolean;
+  readonly fills_itself: boolean;
+  readonly least: number;
+  readonly per_s: number | null;
+  readonly waits: readonly QueueWait[];
+  readonly error: string;
+}
+
+/** A thread or a hook that belongs to a session's input and training. */
+export interface HelperState {
+  readonly kind: "runner" | "coordinator" | "hook";
+  readonly name: string;
+  readonly op: number | null;
+  readonly text: string;
+  readonly has_failed: boolean;
+}
+
 /** A device that an operation could be placed on, or why it could not. */
 export interface CandidateState {
   readonly device: string;
@@ -608,16 +640,6 @@ export interface Progress {
   readonly eta_s: number | null;
 }
 
-/** How full a queue is. */
-export interface QueueState {
-  readonly op: number;
-  readonly size: number;
-  readonly capacity: number;
-  readonly enqueues: number;
-  readonly dequeues: number;
-  readonly is_closed: boolean;
-}
-
 /** How the latest step failed. */
 export interface Failure {
   readonly op: number | null;
@@ -632,6 +654,7 @@ export interface SessionState {
   readonly step_time_s: number | null;
   readonly progress: Progress | null;
   readonly queues: readonly QueueState[];
+  readonly helpers: readonly HelperState[];
   readonly failure: Failure | null;
   readonly debug: DebugState | null;
   readonly history: HistoryState | null;

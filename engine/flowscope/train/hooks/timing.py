@@ -57,6 +57,16 @@ class SecondOrStepTimer:
             return None, None
         return now - last_s, step - last_step
 
+    def due_text(self) -> str:
+        """When it is due next; "" before the first time."""
+        if self._last_step is None or self._last_s is None:
+            return ""
+        if self._every_steps is not None:
+            return f"waits for step {self._last_step + self._every_steps}"
+        assert self._every_secs is not None
+        left_s = max(0.0, self._last_s + self._every_secs - time.monotonic())
+        return f"is due in {left_s:.0f} s"
+
     def last_triggered_step(self) -> int | None:
         """The step at which it triggered last; None before the first time."""
         return self._last_step
