@@ -28,6 +28,8 @@ CONTEXT, FEATURE_LISTS = 1, 2
 _MISSING = (1 << 64) - 1
 _OTHER_KIND = (1 << 64) - 5
 _ALL = (1 << 64) - 1
+#: Up to so many bytes are read without counting the values before.
+_AT_ONCE = 1 << 17
 #: What `state` has: the place, the end of the payload there, whether the bytes are no message, and
 #: the name that is tried first.
 _AT, _END, _BAD, _NEXT = 0, 1, 2, 3
@@ -303,6 +305,7 @@ class Batch:
         self._starts = np.zeros(self._count + 1, np.uint64)
         np.cumsum([len(s) for s in serialized], out=self._starts[1:], dtype=np.uint64)
         self._state = np.zeros(4, np.uint64)
+        self._given_state = _loops().given(self._state)
         self._names = names
 
     def __len__(self) -> int:
@@ -325,7 +328,7 @@ class Batch:
         scan, given = _loops().find, _loops().given
         bad = scan(
             self._data, given(self._starts), self._count, field, b"".join(names), given(ends),
-            given(self._state), given(found.reshape(-1)),
+            self._given_state, given(found.reshape(-1)),
         )  # fmt: skip
         if bad:
             raise self._malformed(bad - 1)
@@ -337,7 +340,7 @@ class Batch:
         Raises:
             InvalidArgumentError: if a list is no message.
         """
-        lengths, out = self._twice(_loops().steps, where, (slot,), 2)
+        lengths, out = self._read(_loops().steps, where, (slot,), 2)
         found = out.reshape(-1, 1, 2)
         return lengths, Places(found, np.repeat(where.owners, np.maximum(lengths, 0)))
 
@@ -354,7 +357,7 @@ class Batch:
             InvalidArgumentError: if a feature is no message, or its values are of another dtype.
         """
         kind = _KINDS[dtype.name]
-        lengths, out = self._twice(_loops().values, where, (slot, kind), 2 if kind == 1 else 1)
+        lengths, out = self._read(_loops().values, where, (slot, kind), 2 if kind == 1 else 1)
         if len(lengths) and lengths.min() < -1:
             index = int(np.argmax(lengths < -1))
             got = _NAMES[int(lengths[index]) + 4]
@@ -369,21 +372,30 @@ class Batch:
             return Values(lengths, out.astype(np.uint32).view(np.float32))
         return Values(lengths, out.view(np.int64))
 
-    def _twice(self, scan: Any, where: Places, what: tuple[int, ...], size: int) -> tuple[Any, Any]:
-        """Counts, then reads."""
+    def _read(self, scan: Any, where: Places, what: tuple[int, ...], size: int) -> tuple[Any, Any]:
+        """Reads where the room needed is small whatever the bytes hold; else counts before."""
         given = _loops().given
         flat = where.places.reshape(-1)
         count, width = where.places.shape[:2]
-        lengths, out = np.zeros(count, np.uint64), np.zeros(1, np.uint64)
-        for is_filling in (0, 1):
-            total = scan(
-                self._data, given(flat), count, width, *what, is_filling, given(self._state),
-                given(lengths), given(out),
+        lengths = np.empty(count, np.uint64)
+        first, last = given(flat), given(lengths)
+
+        def scanned(is_filling: int, out: Any) -> int:
+            total: int = scan(
+                self._data, first, count, width, *what, is_filling, self._given_state, last,
+                given(out),
             )  # fmt: skip
             if total < 0:
                 raise self._malformed(int(where.owners[-1 - total]))
-            if not is_filling:
-                out = np.empty(size * total, np.uint64)
+            return size * total
+
+        if len(self._data) <= _AT_ONCE:
+            # A value has a byte at least, a string's two numbers have two.
+            out = np.empty(len(self._data), np.uint64)
+            out = out[: scanned(1, out)].copy()
+        else:
+            out = np.empty(scanned(0, lengths), np.uint64)
+            scanned(1, out)
         return lengths.view(np.int64), out
 
     def _malformed(self, index: int) -> Exception:
