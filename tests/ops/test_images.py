@@ -119,6 +119,16 @@ def bomb(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\0" * 99))
 
 
+def two_sizes(other: int) -> bytes:
+    """A JPEG that tells its size, 5 x 7, and then another one."""
+    data = packed(pixels(3), "JPEG")
+    at = data.index(b"\xff\xc0")
+    length = 2 + struct.unpack_from(">H", data, at + 2)[0]
+    again = bytearray(data[at : at + length])
+    struct.pack_into(">HH", again, 5, other, other)
+    return data[: at + length] + bytes(again) + data[at + length :]
+
+
 @pytest.mark.parametrize(
     ("data", "match"),
     [
@@ -128,6 +138,8 @@ def bomb(width: int, height: int) -> bytes:
         (b"\x89PNG\r\n\x1a\n", "expected a whole PNG image, got 8 bytes"),
         (b"\xff\xd8\xff\xe0\0", "expected a whole JPEG image"),
         (b"\xff\xd8\xff\xe0\0\0" + b"\0" * 9, "expected a marker of a JPEG"),
+        (two_sizes(60000), "expected a whole JPEG image"),
+        (two_sizes(9), "expected one size of an image, 5 x 7"),
         (b"GIF89a\1\0\1\0", "expected a whole GIF image"),
         (b"BM" + b"\1" * 20, "expected a whole BMP image"),
         (packed(pixels(3), "PNG")[:-40], "expected a whole PNG image"),

@@ -89,6 +89,8 @@ class DecodeImage(_ImageOp):
         if not 0 < height * width <= MOST_PIXELS:
             raise expected(f"1 to {MOST_PIXELS} pixels of an image", f"{height} x {width}")
         with _opened(data, form) as image:
+            if image.size != (width, height):
+                raise expected(f"one size of an image, {height} x {width}", image.size)
             if form == "gif":
                 frames = self._frames(image)
                 return self._converted(frames if self.rank in (0, 4) else frames[0])
@@ -224,7 +226,8 @@ def dimensions(data: bytes, form: str) -> tuple[int, int, int]:
         elif form == "gif":
             width, height = struct.unpack_from("<HH", data, 6)
         else:
-            width, height = struct.unpack_from("<ii", data, 18)
+            pair = "<HH" if data[14:18] == b"\x0c\0\0\0" else "<ii"  # the oldest header
+            width, height = struct.unpack_from(pair, data, 18)
     except struct.error:
         raise expected(f"a whole {form.upper()} image", f"{len(data)} bytes") from None
     return abs(height), width, 0
@@ -265,7 +268,7 @@ class _opened:
         pillow = _pillow()
         try:
             self._image = pillow.open(io.BytesIO(self._data), formats=[self._form.upper()])
-        except (OSError, ValueError, SyntaxError) as error:
+        except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
             raise self._damaged(error) from error
         return self._image
 
@@ -273,7 +276,8 @@ class _opened:
         self._image.close()
         if isinstance(error, InvalidArgumentError | UnimplementedError):
             return
-        if isinstance(error, OSError | ValueError | SyntaxError | struct.error | EOFError):
+        bomb = _pillow().DecompressionBombError
+        if isinstance(error, (OSError, ValueError, SyntaxError, struct.error, EOFError, bomb)):
             raise self._damaged(error) from error
 
     def _damaged(self, error: Any) -> InvalidArgumentError:
