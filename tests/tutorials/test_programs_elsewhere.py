@@ -25,7 +25,7 @@ def bits(values):
 def recorded(plan, kept, on_others):
     """Returns the plan; what its code takes and gives in the first run goes to `kept`.
 
-    Left out are programs that wait for queues, and those with functions of the notebook's; those on
+    Left out are programs with queues, readers or functions of the notebook's; those on
     devices that the second process has not are noted in `on_others`.
     """
     devices = {node.device for node in plan.program.walk()}
@@ -38,6 +38,8 @@ def recorded(plan, kept, on_others):
     ran = []
 
     def function(gate, run, feeds, resources):
+        if not all(hasattr(s, "value") for s in resources):  # queues and readers
+            return plan.executable.function(gate, run, feeds, resources)
         values = {s.name: np.copy(s.value) for s in resources if s.value is not None}
         taken = tuple(np.copy(f) if isinstance(f, np.ndarray) else f for f in feeds)
         results = plan.executable.function(gate, run, feeds, resources)
