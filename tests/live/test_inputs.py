@@ -11,6 +11,7 @@ import pytest
 import flowscope as fs
 from flowscope.live.inputs import QueueMeter, helper_states, queue_states
 
+pytestmark = pytest.mark.usefixtures("graph")
 train = fs.train
 MODES = ["compiled", "op", "tokens"]
 
@@ -98,7 +99,6 @@ def test_elements_a_second_are_those_of_the_last_seconds(monkeypatch):
         assert meter.per_s(state) is None
 
 
-@pytest.mark.usefixtures("graph")
 def test_runners_coordinators_and_hooks_say_what_they_wait_for_and_how_they_ended():
     breaks = threading.Event()
 

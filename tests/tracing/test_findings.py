@@ -163,10 +163,10 @@ def test_waiting_for_a_queue_is_told_with_the_operation_that_waits(sess, is_slow
         assert "queue is empty" in told[0].advice
 
 
-@pytest.mark.parametrize("input_s", [0.012, 0.006])
+@pytest.mark.parametrize("input_s", [0.036, 0.018])
 def test_the_share_for_which_steps_wait_for_input_is_what_clocks_say(sess, input_s):
     """A runner that takes its time fills a queue; two functions read the clock around the wait."""
-    work_s = 0.004
+    work_s = 0.012
     pause, stamps = threading.Event(), []
 
     def made():
