@@ -15,14 +15,14 @@ found: `public_names` for Python, and `__init__.pyi` for type checkers and edito
 
 from importlib import import_module as _import_module
 
-from flowscope.absent import refusal as _refusal
-from flowscope.graph import providers as _providers
-from flowscope.public_names import (
+from flowscope.api.absent import refusal as _refusal
+from flowscope.api.public_names import (
     NAMES as _NAMES,
     OP_TYPES as _OP_TYPES,
     PARTS as _PARTS,
     REGISTRIES as _REGISTRIES,
 )
+from flowscope.graph import providers as _providers
 
 __version__ = "0.1.0"
 

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.graph.races import (
     Race as Race,
     Races as Races,

@@ -3,7 +3,7 @@
 import typing as _typing
 
 from flowscope import experimental as experimental
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.graph.dtypes import (
     QUANTIZED_DTYPES as QUANTIZED_DTYPES,
     DType as DType,

@@ -11,7 +11,7 @@ import typing as _typing
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 
 
 class OpError(Exception):

@@ -6,7 +6,7 @@ import typing as _typing
 from collections.abc import Iterable
 from typing import Any
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
 from flowscope.graph.constant import Literal
 from flowscope.graph.dtypes import of_numpy

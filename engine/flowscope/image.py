@@ -1,5 +1,5 @@
 """Images in files' formats, under TensorFlow's names."""
 
-from flowscope.lazy_parts import part as _part
+from flowscope.api.lazy_parts import part as _part
 
 __getattr__, __dir__, __all__ = _part(__name__, globals())  # names: see `exports`

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.ops.state.initializers import (
     constant_initializer as constant,
     glorot_normal_initializer as glorot_normal,

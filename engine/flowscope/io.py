@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.graph.serialization.files import (
     read_graph as read_graph,
     write_graph as write_graph,

@@ -6,7 +6,7 @@ import typing as _typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.errors import DTypeError, InvalidArgumentError
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]

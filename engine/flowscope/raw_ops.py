@@ -8,7 +8,7 @@ recurrent networks.
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.control.raw import (
     Add as Add,
     Any_ as Any,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.autodiff.gradients import gradients
 from flowscope.errors import GraphError, InvalidArgumentError
 from flowscope.graph.constant import constant

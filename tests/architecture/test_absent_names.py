@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import flowscope as fs
-from flowscope import absent, absent_names
-from flowscope.absent_names import ABSENT
+from flowscope.api import absent, absent_names
+from flowscope.api.absent_names import ABSENT
 
 NAMES = absent.advice_by_name()
 
@@ -102,4 +102,4 @@ def test_private_names_get_no_advice() -> None:
 
 def test_the_page_has_the_table(root: Path) -> None:
     page = (root / absent_names.PAGE).read_text(encoding="utf-8")
-    assert page == absent_names.written(page), "run `python -m flowscope.absent_names`"
+    assert page == absent_names.written(page), "run `python -m flowscope.api.absent_names`"

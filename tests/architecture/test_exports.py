@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import flowscope as fs
-from flowscope import exports
+from flowscope.api import exports
 from flowscope.graph import providers
 from flowscope.graph.op import all_ops
 
@@ -25,7 +25,7 @@ def in_fresh_interpreter(code: str, env: dict[str, str]) -> str:
 @pytest.mark.slow
 def test_written_files_are_true() -> None:
     folder = Path(str(fs.__file__)).parent
-    advice = "run `python -m flowscope.exports`"
+    advice = "run `python -m flowscope.api.exports`"
     wrong = [n for n, text in exports.texts().items() if (folder / n).read_text() != text]
     assert wrong == [], advice
 
@@ -52,10 +52,10 @@ def test_import_loads_no_family(source_env: dict[str, str]) -> None:
     code = "print(*sorted(m for m in sys.modules if m.startswith(('flowscope', 'numpy'))))"
     assert in_fresh_interpreter(code, source_env).split() == [
         "flowscope",
-        "flowscope.absent",
+        "flowscope.api.absent",
         "flowscope.graph",
         "flowscope.graph.providers",
-        "flowscope.public_names",
+        "flowscope.api.public_names",
     ]
 
 

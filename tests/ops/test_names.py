@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import flowscope as fs
-from flowscope.absent import advice_by_name
+from flowscope.api.absent import advice_by_name
 
 DATA = Path(__file__).parent / "data"
 

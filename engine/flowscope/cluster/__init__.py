@@ -11,7 +11,7 @@ loaded when somebody connects.
 import typing as _typing
 from importlib import import_module as _import_module
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.cluster.connecting import connect as connect
 
 __all__ = ["Cluster", "DeviceInfo", "Task", "connect"]

@@ -6,7 +6,7 @@ next. Called by users.
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.data import experimental
 from flowscope.data.dataset import Dataset
 from flowscope.data.iterator import (

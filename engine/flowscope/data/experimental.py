@@ -6,7 +6,7 @@ import typing as _typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.data.arguments import AUTOTUNE
 from flowscope.data.dataset import Dataset
 from flowscope.data.iterator import Iterator

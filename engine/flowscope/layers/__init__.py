@@ -5,7 +5,7 @@ In come tensors, out go tensors; variables are made at a layer's first call. Mod
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.layers.base import InputSpec as InputSpec, Layer as Layer
 from flowscope.layers.convolutional import *
 from flowscope.layers.core import *

@@ -5,7 +5,7 @@ In: a loss. Out: an operation that runs one update. Called by users.
 
 import typing as _typing
 
-from flowscope.absent import refusal as _refusal
+from flowscope.api.absent import refusal as _refusal
 from flowscope.graph.example_messages import (
     BytesList,
     Example,

@@ -1,6 +1,6 @@
 """Where the package's names are found, by module: names, or "theirs=ours".
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 #: Parts of the package: `fs.nn`.

@@ -1,9 +1,9 @@
-"""What the package shows: `python -m flowscope.exports` writes it for Python and for type checkers.
+"""What the package shows: `python -m flowscope.api.exports` writes it for Python and for type checkers.
 
 `import flowscope` loads no family of ops, `fs.nn` no network: a name is looked up when it is first
-used. Where it is found stands in `public_names.py` and `part_names.py`, for Python, and in stubs
-(`__init__.pyi`, `nn.pyi`, ...), for type checkers and editors. All are written from the lists here
-and from the modules' `__all__`; a test compares them.
+used. Where it is found stands in `api/public_names.py` and `api/part_names.py`, for Python, and in
+stubs (`__init__.pyi`, `nn.pyi`, ...), for type checkers and editors. All are written from the lists
+here and from the modules' `__all__`; a test compares them.
 
 Source: the convention of lazy_loader (a stub beside a package that loads at need).
 """
@@ -169,7 +169,7 @@ LAZY_PARTS = {
         "flowscope.ops.math.bits": "*",
     },
     "contrib": {
-        "flowscope.ops.state": "staging",
+        "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",
     },
     "image": {
@@ -410,7 +410,7 @@ REGISTRIES = {
 _OPERATORS = "abs add and floordiv ge gt invert le lt mod mul neg or pow sub truediv xor".split()  # noqa: SIM905
 REGISTRIES |= {f"operator __{name}__": "flowscope.ops.math.elementwise" for name in _OPERATORS}
 
-_ABOUT = "Written by `python -m flowscope.exports`: what is changed here is lost."
+_ABOUT = "Written by `python -m flowscope.api.exports`: what is changed here is lost."
 
 
 def sources() -> dict[str, list[tuple[str, str]]]:
@@ -462,7 +462,7 @@ def part_stub(part: str) -> str:
 
 
 def part_table() -> str:
-    """Returns the text of `part_names.py`."""
+    """Returns the text of `api/part_names.py`."""
     lines = [f'"""Where the names of parts are found, see `lazy_parts`.\n\n{_ABOUT}\n"""', ""]
     lines += ['#: Per part and module, names or "theirs=ours".', "PART_NAMES = {"]
     for part in LAZY_PARTS:
@@ -475,7 +475,7 @@ def part_table() -> str:
 
 
 def table() -> str:
-    """Returns the text of `public_names.py`."""
+    """Returns the text of `api/public_names.py`."""
     shown = {
         module: " ".join(a if a == b else f"{a}={b}" for a, b in pairs)
         for module, pairs in sources().items()

@@ -1,6 +1,6 @@
 """The names of TensorFlow 1 that are not here, and what to do in their place: one table.
 
-`flowscope.absent` reads it when a program asks for one of them; `python -m flowscope.absent_names`
+`api.absent` reads it when a program asks for one of them; `python -m flowscope.api.absent_names`
 writes it into docs/tensorflow1.md. Names stand as behind `tf.`; the name of a module stands for all
 of it.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 #: Where the table lies, seen from the repository's top folder, and what stands around it there.
 PAGE = "docs/tensorflow1.md"
-BEGIN = "<!-- The table is written by `python -m flowscope.absent_names`. -->\n"
+BEGIN = "<!-- The table is written by `python -m flowscope.api.absent_names`. -->\n"
 END = "<!-- end -->\n"
 
 #: (subject, what to do in place, names).

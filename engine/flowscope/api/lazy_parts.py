@@ -9,8 +9,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from flowscope.absent import refusal
-from flowscope.part_names import PART_NAMES
+from flowscope.api.absent import refusal
+from flowscope.api.part_names import PART_NAMES
 
 
 def part(

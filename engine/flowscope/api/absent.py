@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from flowscope.public_names import PARTS
+from flowscope.api.public_names import PARTS
 
 
 def refusal(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -30,7 +30,9 @@ def refusal(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
 @functools.cache
 def advice_by_name() -> dict[str, str]:
     """The hint in place of each name that TensorFlow 1 has and flowscope has not."""
-    from flowscope.absent_names import ABSENT  # at need: most programs never ask for such a name
+    from flowscope.api.absent_names import (
+        ABSENT,  # at need: most programs never ask for such a name
+    )
 
     return {name: advice for _, advice, names in ABSENT for name in names.split()}
 
@@ -52,7 +54,7 @@ def _advice(module: str, name: str, names: list[str]) -> str:
 
 def _found_in(name: str, module: str) -> str | None:
     """Returns the public name of another module under which `name` is found."""
-    from flowscope.part_names import PART_NAMES  # at need, as above
+    from flowscope.api.part_names import PART_NAMES  # at need, as above
 
     package, plain = import_module("flowscope"), _plain(name)
     for other in (package, *[import_module(f"flowscope.{part}") for part in PARTS.split()]):

@@ -1,6 +1,6 @@
 """Where the names of parts are found, see `lazy_parts`.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 #: Per part and module, names or "theirs=ours".
@@ -11,7 +11,7 @@ PART_NAMES = {
         ),
     },
     "contrib": {
-        "flowscope.ops.state": "staging",
+        "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",
     },
     "image": {
