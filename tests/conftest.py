@@ -71,8 +71,8 @@ def verified_plans() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def native_code() -> None:
     """Native code is compiled before the first test: none is beside one that measures memory."""
-    from flowscope.runtime import engine
-    from flowscope.runtime.native_stamps import stamper
+    from flowscope.runtime.session import engine
+    from flowscope.runtime.trace.native_stamps import stamper
 
     engine.current().pool.products.compile()
     stamper()

@@ -6,8 +6,8 @@ python -m flowscope --environment    print what to set before Python starts, as 
 
 import sys
 
-from flowscope.runtime.blas_kernels import environment
-from flowscope.runtime.report import runtime_report
+from flowscope.runtime.threads.blas_kernels import environment
+from flowscope.runtime.threads.report import runtime_report
 
 
 def main(args: list[str]) -> int:

@@ -12,7 +12,7 @@ import sys
 
 def main() -> None:
     """Becomes the ipykernel."""
-    from flowscope.runtime.blas_kernels import environment
+    from flowscope.runtime.threads.blas_kernels import environment
 
     variables = environment() if os.name == "posix" else {}
     if variables:

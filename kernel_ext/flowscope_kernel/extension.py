@@ -11,7 +11,8 @@ from flowscope.cells.interrupts import deferred
 from flowscope.errors import OpError
 from flowscope.graph import origin
 from flowscope.live.bus import notebook
-from flowscope.runtime import blas_kernels, engine
+from flowscope.runtime.session import engine
+from flowscope.runtime.threads import blas_kernels
 from flowscope_kernel.magics import FlowscopeMagics
 from flowscope_kernel.tracebacks import users_lines
 from flowscope_widgets import panel

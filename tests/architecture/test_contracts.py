@@ -59,7 +59,7 @@ REVIEWED = (
     "threadpoolctl",  # with the first step that multiplies
 )
 # Parts of the engine that a first step mostly does without.
-LATER = ("flowscope.executor", "flowscope.live.state", "flowscope.runtime.driver")
+LATER = ("flowscope.executor", "flowscope.live.state", "flowscope.runtime.step.driver")
 STEP = """
 import flowscope as fs
 x = fs.placeholder(fs.float32, [2, 2])

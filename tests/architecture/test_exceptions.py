@@ -25,11 +25,11 @@ INTERNAL = {
     "ops.kernels.onednn.RefusedByOneDnn": "caught by the kernels, which do without oneDNN then",
     "plan.invocation.InvocationError": "the session, or the host, makes an `OpError` of it",
     "plan.passes.lift._OtherFormError": "caught by the pass",
-    "runtime.dataset_pipelines.EndOfDataset": "pipelines catch it; an iterator tells the end",
-    "runtime.host_calls._LeftAloneError": "ends a function that nobody waits for",
-    "runtime.interrupt.HandlerError": "the session raises what it carries",
-    "runtime.rendezvous.EndedWait": "the partition tells what it carries",
-    "runtime.split.DerivedError": "the session raises the cause, or its public base",
+    "runtime.datasets.dataset_pipelines.EndOfDataset": "pipelines catch it; an iterator tells the end",
+    "runtime.threads.host_calls._LeftAloneError": "ends a function that nobody waits for",
+    "runtime.threads.interrupt.HandlerError": "the session raises what it carries",
+    "runtime.waits.rendezvous.EndedWait": "the partition tells what it carries",
+    "runtime.step.split.DerivedError": "the session raises the cause, or its public base",
 }
 
 

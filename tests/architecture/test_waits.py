@@ -1,4 +1,4 @@
-"""All waits of clusters go through `flowscope.runtime.waiting`: nothing else there blocks."""
+"""All waits of clusters go through `flowscope.runtime.waits.waiting`: nothing else there blocks."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def found() -> dict[tuple[str, str], list[str]]:
 def test_nothing_of_clusters_waits_but_by_the_one_function() -> None:
     told = found()
     others = [text for place, texts in told.items() if place not in ALLOWED for text in texts]
-    assert not others, "go by flowscope.runtime.waiting: " + "; ".join(others)
+    assert not others, "go by flowscope.runtime.waits.waiting: " + "; ".join(others)
     assert ALLOWED.keys() <= told.keys(), f"no more: {ALLOWED.keys() - told.keys()}"
 
 

@@ -21,7 +21,7 @@ from flowscope.cluster.status import (
 )
 from flowscope.cluster.waits import by_gravity, findings, joined, state_found
 from flowscope.live.bus import LiveChannel
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session.engine import Engine
 
 
 def task(number: int) -> str:

@@ -14,7 +14,7 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session.engine import Engine
 
 
 @pytest.fixture

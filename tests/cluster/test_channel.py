@@ -18,7 +18,7 @@ from process_channels import (
 
 from flowscope.cluster.transport.channel import KeyTable, StepId
 from flowscope.errors import AbortedError, UnavailableError
-from flowscope.runtime.rendezvous import DEAD
+from flowscope.runtime.waits.rendezvous import DEAD
 
 A, B = (f"{p}/device:CPU:0" for p in (SENDER, RECEIVER))
 KEYS = [f"{A};{B};x:{i}" for i in range(3)]

@@ -16,7 +16,7 @@ from flowscope.errors import (
     NotFoundError,
     UnavailableError,
 )
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session.engine import Engine
 
 pytestmark = pytest.mark.slow
 

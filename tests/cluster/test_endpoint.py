@@ -19,7 +19,7 @@ from flowscope.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from flowscope.runtime.rendezvous import DEAD
+from flowscope.runtime.waits.rendezvous import DEAD
 
 A, B = (f"/job:worker/replica:0/task:{i}" for i in range(2))
 SECRET = b"the secret of this cluster"

@@ -19,7 +19,7 @@ from flowscope.cluster import failures
 from flowscope.cluster.losses import killed_for_memory, removed_why
 from flowscope.cluster.transport.runs import LateAnswerError
 from flowscope.errors import InvalidArgumentError, OpError, UnavailableError, UnknownError
-from flowscope.runtime.split import DerivedError
+from flowscope.runtime.step.split import DerivedError
 
 TASK = "/job:worker/replica:0/task:0"
 

@@ -13,7 +13,7 @@ import flowscope as fs
 from flowscope.cluster.status import WaitStatus
 from flowscope.cluster.waits import IN_FLIGHT_S, WaitSnapshot, explained, findings, joined, wait_of
 from flowscope.errors import DeadlineExceededError
-from flowscope.runtime.rendezvous import Pending
+from flowscope.runtime.waits.rendezvous import Pending
 
 
 def device(task: int, kind: str = "CPU:0") -> str:

@@ -14,7 +14,7 @@ from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
 from flowscope.errors import UnavailableError
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.state.queue_state import QueueState
 
 CLIENT = "/job:client/replica:0/task:0"
 

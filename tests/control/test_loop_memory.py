@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime import engine
+from flowscope.runtime.session import engine
 
 MODES = ["compiled", "op"]
 

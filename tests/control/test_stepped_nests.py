@@ -11,7 +11,7 @@ from nests import as_graph, programs
 
 import flowscope as fs
 from flowscope.plan.codegen import function as code, outlining
-from flowscope.runtime.gate import Gate
+from flowscope.runtime.waits.gate import Gate
 
 
 class Random(Gate):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime.cost_learning import learn_costs
+from flowscope.runtime.trace.cost_learning import learn_costs
 
 pytestmark = pytest.mark.usefixtures("graph")
 FEED = np.array([[1.0, 2.0]], "f")

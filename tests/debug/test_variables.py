@@ -11,8 +11,8 @@ import flowscope as fs
 from flowscope.debug.variables import MOST_ELEMENTS
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.current_step import working_for
-from flowscope.runtime.resources import VariableState
-from flowscope.runtime.step import Step
+from flowscope.runtime.state.resources import VariableState
+from flowscope.runtime.step.step import Step
 
 MODES = ("compiled", "op", "tokens")
 

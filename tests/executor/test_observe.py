@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime.frames import running
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.state.queue_state import QueueState
+from flowscope.runtime.step.frames import running
+from flowscope.runtime.waits.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
 

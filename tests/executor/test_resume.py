@@ -16,9 +16,9 @@ from hypothesis import given, settings, strategies as st
 from waiting_circles import end_now, settle
 
 import flowscope as fs
-from flowscope.runtime.driver import Driver
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.state.queue_state import QueueState
+from flowscope.runtime.step.driver import Driver
+from flowscope.runtime.waits.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
 

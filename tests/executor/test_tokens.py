@@ -12,7 +12,7 @@ import pytest
 from stopping import StopAt
 
 import flowscope as fs
-from flowscope.runtime.gate import Gate
+from flowscope.runtime.waits.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -10,7 +10,7 @@ from stopping import StopAt
 
 import flowscope as fs
 from flowscope.ops.state.variable_ops import AssignAddVariableOp
-from flowscope.runtime.gate import Gate
+from flowscope.runtime.waits.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
 

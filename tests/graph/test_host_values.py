@@ -6,7 +6,7 @@ import pytest
 import flowscope as fs
 from flowscope.graph.host_values import on_host
 from flowscope.graph.op import FROM_1, Op, all_ops, kernel_of, op_class
-from flowscope.runtime.fake import FakeDevice
+from flowscope.runtime.devices.fake import FakeDevice
 
 
 def test_values_of_any_memory_are_brought_to_the_host():

@@ -22,9 +22,9 @@ from flowscope.cluster.session import CLIENT_TASK, ClusterSession
 from flowscope.cluster.state_book import StateBook, gone_of
 from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClientPart, ClusterWatch
-from flowscope.runtime.containers import Container
-from flowscope.runtime.engine import Engine
-from flowscope.runtime.local_devices import local_devices
+from flowscope.runtime.devices.local_devices import local_devices
+from flowscope.runtime.session.engine import Engine
+from flowscope.runtime.state.containers import Container
 
 SECRET = b"a secret of 32 bytes for tests.."
 

@@ -19,7 +19,7 @@ from flowscope.plan.optimistic import to_executor
 from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.program import Program
 from flowscope.plan.serialization import loads
-from flowscope.runtime.random_generators import generator
+from flowscope.runtime.state.random_generators import generator
 
 
 class Job(NamedTuple):

@@ -1,4 +1,4 @@
-"""The lines of `flowscope/runtime/cupy_table.txt`, as the CuPy that is installed has them.
+"""The lines of `flowscope/runtime/devices/cupy_table.txt`, as the CuPy that is installed has them.
 
 `python tests/helpers/cupy_table_lines.py` prints them. CuPy loads without a GPU.
 """

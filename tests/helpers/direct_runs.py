@@ -9,7 +9,7 @@ from typing import Any
 import flowscope as fs
 from flowscope.graph.current_step import working_for
 from flowscope.plan.plan import Plan
-from flowscope.runtime.step import Step
+from flowscope.runtime.step.step import Step
 
 
 def in_step(sess: fs.Session, plan: Plan) -> AbstractContextManager[None]:

@@ -38,7 +38,7 @@ def _here() -> Any:
     return SimpleNamespace(is_breakpoint=False, is_op=True, where=lambda: where, node=None)
 
 
-@hand_over("runtime.gate")
+@hand_over("runtime.waits.gate")
 def steps_that_are_paused(run: Any, m: Any) -> None:
     """Steps that are paused go on when that ends, and the flag is down when nobody wants it."""
     gate = m.Gate()
@@ -76,7 +76,7 @@ wrong(
 )
 
 
-@hand_over("runtime.gate")
+@hand_over("runtime.waits.gate")
 def a_pause_that_holds(run: Any, m: Any) -> None:
     """A step that begins while the gate is closed stands still until it is open."""
     gate = m.Gate()
@@ -98,7 +98,7 @@ def a_pause_that_holds(run: Any, m: Any) -> None:
     assert log == ["resumed", "ended"]
 
 
-@hand_over("runtime.gate")
+@hand_over("runtime.waits.gate")
 def a_stop_that_is_met_once(run: Any, m: Any) -> None:
     """A stop ends the step that is inside when it comes, or the next one, and no other."""
     gate = m.Gate()
@@ -121,7 +121,7 @@ wrong(
 )  # fmt: skip
 
 
-@hand_over("runtime.gate")
+@hand_over("runtime.waits.gate")
 def waits_that_others_end(run: Any, m: Any) -> None:
     """Whoever waits at the gate goes on when it was woken, however early the wake has come."""
     gate, done = m.Gate(), [False, False]
@@ -148,7 +148,7 @@ wrong(
 )
 
 
-@hand_over("runtime.gate")
+@hand_over("runtime.waits.gate")
 def looks_at_steps(run: Any, m: Any) -> None:
     """A look is answered by every step that goes on, and leaves the flag down."""
     gate = m.Gate()

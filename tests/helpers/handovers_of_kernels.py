@@ -25,7 +25,7 @@ class _Part:
             raise ValueError(str(i))
 
 
-@hand_over("runtime.thread_pool", few=400)
+@hand_over("runtime.threads.thread_pool", few=400)
 def parts_of_a_kernel(run: Any, m: Any) -> None:
     """Each part is run once, by the time that the kernel has ended."""
     pool = m.ThreadPool(3)
@@ -61,7 +61,7 @@ wrong(
 )
 
 
-@hand_over("runtime.thread_pool")
+@hand_over("runtime.threads.thread_pool")
 def parts_of_two_kernels(run: Any, m: Any) -> None:
     """Two threads share kernels at the same time, and the pool has not begun yet."""
     pool = m.ThreadPool(2)
@@ -76,7 +76,7 @@ def parts_of_two_kernels(run: Any, m: Any) -> None:
     pool.stop()
 
 
-@hand_over("runtime.thread_pool")
+@hand_over("runtime.threads.thread_pool")
 def parts_of_a_kernel_that_fails(run: Any, m: Any) -> None:
     """The error of a part is raised when nobody is in a part any more, and none begins later."""
     pool = m.ThreadPool(3)
@@ -119,7 +119,7 @@ class _Argument:
     """Something that is lent to a section."""
 
 
-@hand_over("runtime.forks")
+@hand_over("runtime.threads.forks")
 def sections_of_a_step(run: Any, m: Any) -> None:
     """Each section is run once, its result is whole, and nobody holds its arguments behind that."""
     pool = _Pool()
@@ -161,7 +161,7 @@ wrong(
 )
 
 
-@hand_over("runtime.forks")
+@hand_over("runtime.threads.forks")
 def sections_of_a_step_that_ends(run: Any, m: Any) -> None:
     """A step that fails leaves no section behind that runs, or holds something."""
     pool = _Pool()

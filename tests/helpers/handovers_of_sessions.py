@@ -18,7 +18,7 @@ class _Plan:
         self.is_stale = is_stale
 
 
-@hand_over("runtime.plan_cache")
+@hand_over("runtime.planning.plan_cache")
 def plans_that_are_kept(run: Any, m: Any) -> None:
     """What was just added or found is kept, while others come and the generations change."""
     cache = m.PlanCache(8, lambda plan: 1)
@@ -43,7 +43,7 @@ wrong(
 )
 
 
-@hand_over("runtime.plan_cache")
+@hand_over("runtime.planning.plan_cache")
 def plans_that_are_forgotten(run: Any, m: Any) -> None:
     """What is stale is gone when it was forgotten, though somebody has just found it."""
     cache = m.PlanCache(4, lambda plan: 1)
@@ -78,7 +78,7 @@ class _Session:
         self.tracers: tuple[Any, ...] = ()
 
 
-@hand_over("runtime.engine", "runtime.tracers", is_real=False)
+@hand_over("runtime.session.engine", "runtime.trace.tracers", is_real=False)
 def sessions_of_an_engine(run: Any, m: Any) -> None:
     """Sessions come and go while others ask for them: no step is counted twice, or not at all."""
     engine, graph = m.Engine(), _Plan()
@@ -109,7 +109,7 @@ wrong(
 )
 
 
-@hand_over("runtime.engine", "runtime.tracers", is_real=False)
+@hand_over("runtime.session.engine", "runtime.trace.tracers", is_real=False)
 def tracers_of_an_engine(run: Any, m: Any) -> None:
     """A session that opens meanwhile is traced if its engine is, and is not if it is not."""
     engine = m.Engine()
@@ -135,7 +135,7 @@ wrong(
 )
 
 
-@hand_over("runtime.step_trace")
+@hand_over("runtime.trace.step_trace")
 def waits_of_partitions(run: Any, m: Any) -> None:
     """Partitions of one step note at the same time when they waited: all of it is told."""
     trace = m.StepTrace(SimpleNamespace(back_end="tokens"), 0)
@@ -164,7 +164,7 @@ wrong(
 )
 
 
-@hand_over("runtime.stamp_buffers")
+@hand_over("runtime.trace.stamp_buffers")
 def buffers_of_traced_steps(run: Any, m: Any) -> None:
     """No two steps fill the same buffer at the same time."""
     code = m.StampedCode(None, SimpleNamespace(owner=[0], has_loops=False))
@@ -191,7 +191,7 @@ wrong(
 )  # fmt: skip
 
 
-@hand_over("runtime.host_calls", "runtime.gate")
+@hand_over("runtime.threads.host_calls", "runtime.waits.gate")
 def functions_that_are_waited_for(run: Any, m: Any) -> None:
     """Each function runs once, and the step goes on when it has returned."""
     gate, threads, seen = new_gate(), m.HostThreads(), [0, 0]
@@ -219,7 +219,7 @@ wrong(
 )  # fmt: skip
 
 
-@hand_over("runtime.host_calls")
+@hand_over("runtime.threads.host_calls")
 def functions_that_tell(run: Any, m: Any) -> None:
     """Who asks to be told what a function returns is told once, however early or late it asks."""
     threads, told, has_come = m.HostThreads(), [], m.threading.Event()
@@ -248,7 +248,7 @@ wrong(
 )  # fmt: skip
 
 
-@hand_over("runtime.host_calls", is_real=False)
+@hand_over("runtime.threads.host_calls", is_real=False)
 def functions_that_are_left_alone(run: Any, m: Any) -> None:
     """One that is given up gets the exception in itself, or never begins; no other call gets it."""
     threads, inside, raised = m.HostThreads(), {}, []
@@ -294,7 +294,7 @@ wrong(
 )
 
 
-@hand_over("runtime.matrix_products")
+@hand_over("runtime.threads.matrix_products")
 def native_threads_that_are_made_ready(run: Any, m: Any) -> None:
     """Native code is compiled once, though several steps find that it pays."""
     products, made = m.MatrixProducts(), []
@@ -351,7 +351,7 @@ class _Native:
             self.inside = None
 
 
-@hand_over("runtime.native_pool", few=1000)
+@hand_over("runtime.threads.native_pool", few=1000)
 def arrays_that_helpers_are_late_with(run: Any, m: Any) -> None:
     """The arrays of a job live until no helper is in it any more."""
     native = _Native(run)

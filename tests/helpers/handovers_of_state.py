@@ -9,7 +9,7 @@ import numpy as np
 from handovers import as_step, hand_over, wrong
 
 from flowscope.errors import CancelledError
-from flowscope.runtime.resources import VariableState
+from flowscope.runtime.state.resources import VariableState
 
 
 def _add_one(value: Any) -> None:
@@ -18,7 +18,7 @@ def _add_one(value: Any) -> None:
         value[i] += 1
 
 
-@hand_over("runtime.resources")
+@hand_over("runtime.state.resources")
 def leases_of_a_variable(run: Any, m: Any) -> None:
     """No update is lost, and what was read never changes: two elements are always equal."""
     state = m.VariableState("v", (2,))
@@ -63,7 +63,7 @@ wrong(
 )
 
 
-@hand_over("runtime.resources")
+@hand_over("runtime.state.resources")
 def a_variable_that_is_assigned(run: Any, m: Any) -> None:
     """It has a value from the first assignment on, and reads give one that was assigned."""
     state = m.VariableState("v", (1,))
@@ -115,7 +115,7 @@ class _Device:
         return fresh
 
 
-@hand_over("runtime.device_variable", "runtime.resources")
+@hand_over("runtime.state.device_variable", "runtime.state.resources")
 def a_variable_that_two_devices_update(run: Any, m: Any) -> None:
     """Updates get arrays of their own device, whoever had the value before, and none is lost."""
     devices = _Device(), _Device()
@@ -154,7 +154,7 @@ wrong(
 )
 
 
-@hand_over("runtime.resources")
+@hand_over("runtime.state.resources")
 def variables_that_change_together(run: Any, m: Any) -> None:
     """Changes of several variables do not mix, whatever the order in which these are named."""
     a, b = states = [m.VariableState(name, (1,)) for name in "ab"]
@@ -180,7 +180,7 @@ wrong(
 )
 
 
-@hand_over("runtime.containers", "runtime.resources")
+@hand_over("runtime.state.containers", "runtime.state.resources")
 def a_container_that_is_dropped(run: Any, m: Any) -> None:
     """Behind a reset no variable has the value that it had before."""
     container = m.Container()
@@ -217,7 +217,7 @@ class _Answers:
         return [v for calls in self.got for v in calls]
 
 
-@hand_over("runtime.queue_state")
+@hand_over("runtime.state.queue_state")
 def elements_of_a_queue(run: Any, m: Any) -> None:
     """Every element comes out once, in the order of its producer, and nobody waits in vain."""
     queue = m.QueueState("q", 2, (None,), None)
@@ -261,7 +261,7 @@ wrong(
 )
 
 
-@hand_over("runtime.queue_state")
+@hand_over("runtime.state.queue_state")
 def waits_that_are_given_up(run: Any, m: Any) -> None:
     """Who gives up gets nothing any more, or has got it: no element is lost, none comes twice."""
     queue = m.QueueState("q", 4, (None,), None)
@@ -298,7 +298,7 @@ wrong(
 )
 
 
-@hand_over("runtime.queue_state")
+@hand_over("runtime.state.queue_state")
 def a_queue_that_is_closed(run: Any, m: Any) -> None:
     """Each wait on a queue that closes is answered, though producers fail meanwhile."""
     queue = m.QueueState("q", 1, (None,), None)
@@ -320,10 +320,10 @@ def a_queue_that_is_closed(run: Any, m: Any) -> None:
     assert queue.waiting == (0, 0) and queue.size == 0
 
 
-@hand_over("runtime.queue_state", "runtime.queue_transactions")
+@hand_over("runtime.state.queue_state", "runtime.state.queue_transactions")
 def elements_of_a_step_that_is_stopped(run: Any, m: Any) -> None:
     """A step that is stopped while it waits gives back what it was given, in the old order."""
-    from flowscope.runtime.queue_transactions import QueueTransaction, QueueUse
+    from flowscope.runtime.state.queue_transactions import QueueTransaction, QueueUse
 
     queue = m.QueueState("q", 9, (None,), None)
     use: Any = QueueUse([queue], [], False)
@@ -357,7 +357,7 @@ wrong(
 )
 
 
-@hand_over("runtime.mutex_state")
+@hand_over("runtime.state.mutex_state")
 def a_lock_that_is_handed_on(run: Any, m: Any) -> None:
     """One holds it at a time, and everybody gets it who does not give up."""
     lock = m.MutexState("lock")

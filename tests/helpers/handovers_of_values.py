@@ -8,7 +8,7 @@ from typing import Any
 
 from handovers import as_step, hand_over, wrong
 
-from flowscope.runtime.step import Step
+from flowscope.runtime.step.step import Step
 
 
 class _Failure(Exception):
@@ -24,12 +24,12 @@ def new_step(gate: Any) -> Step:
 
 def new_gate() -> Any:
     """Returns a gate with the locks of whoever runs the scenario."""
-    from flowscope.runtime.gate import Gate
+    from flowscope.runtime.waits.gate import Gate
 
     return Gate()
 
 
-@hand_over("runtime.rendezvous", "runtime.gate")
+@hand_over("runtime.waits.rendezvous", "runtime.waits.gate")
 def values_in_order(run: Any, m: Any) -> None:
     """All values come, in order; the producer is never far ahead, and nobody waits in vain."""
     gate, box, got = new_gate(), m.Mailbox("a;b;c"), []
@@ -73,7 +73,7 @@ wrong(
 )
 
 
-@hand_over("runtime.rendezvous", "runtime.gate")
+@hand_over("runtime.waits.rendezvous", "runtime.waits.gate")
 def a_wait_is_told(run: Any, m: Any) -> None:
     """Who waits for a value is among those who wait, whatever the producer does."""
     gate, box = new_gate(), m.Mailbox("a;b;c")
@@ -108,7 +108,7 @@ wrong(
 )  # fmt: skip
 
 
-@hand_over("runtime.rendezvous", "runtime.gate")
+@hand_over("runtime.waits.rendezvous", "runtime.waits.gate")
 def values_in_order_where_no_step_is_held(run: Any, m: Any) -> None:
     """The same where a step may not be held: nothing but the wake ends the wait."""
     gate, box, got = new_gate(), m.Mailbox("a;b;c"), []
@@ -127,7 +127,7 @@ def values_in_order_where_no_step_is_held(run: Any, m: Any) -> None:
     assert got == [0, 1, 2], got
 
 
-@hand_over("runtime.rendezvous", "runtime.gate", few=600)
+@hand_over("runtime.waits.rendezvous", "runtime.waits.gate", few=600)
 def an_abort_ends_all_waits(run: Any, m: Any) -> None:
     """An abort: who waits or comes later gets its error and no other, and no value is kept."""
     gate, channel = new_gate(), m.Rendezvous()
@@ -189,7 +189,7 @@ wrong(
 )
 
 
-@hand_over("runtime.rendezvous")
+@hand_over("runtime.waits.rendezvous")
 def values_by_iterations(run: Any, m: Any) -> None:
     """Each iteration's value comes once; a producer that was put off is told of space."""
     box, got, told = m.TaggedMailbox("a;b;c"), [], []
@@ -223,7 +223,7 @@ wrong(
 )
 
 
-@hand_over("runtime.rendezvous")
+@hand_over("runtime.waits.rendezvous")
 def a_failure_comes_to_every_iteration(run: Any, m: Any) -> None:
     """A mailbox by iterations that fails: each receiver gets a value or the error, once."""
     box, got = m.TaggedMailbox("a;b;c"), []
@@ -321,7 +321,7 @@ class _Bulk:
         self.unread -= nbytes
 
 
-@hand_over("cluster.transport.boxes", "runtime.rendezvous", few=900)
+@hand_over("cluster.transport.boxes", "runtime.waits.rendezvous", few=900)
 def what_comes_for_a_step_that_fails_is_let_go_of(run: Any, m: Any) -> None:
     """What comes for a step that is ending is dropped; the connection goes on."""
     bulk = _Bulk()

@@ -1,6 +1,6 @@
 """Runs functions of LLVM's assembly one instruction at a time, so that threads can be mixed.
 
-It knows the instructions that `flowscope.runtime.native_code` uses. Each thread is a generator that
+It knows the instructions that `runtime.threads.native_code` uses. Each thread is a generator that
 stops before every access to memory and every call outside; whoever drives it decides who goes on.
 Memory is words by address, and accesses come one after the other.
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.endpoint import Endpoint
-from flowscope.runtime.rendezvous import Pending
+from flowscope.runtime.waits.rendezvous import Pending
 
 
 class FreeGate:

@@ -21,7 +21,7 @@ from flowscope.plan.modules import Modules
 from flowscope.plan.passes.partition import Projection
 from flowscope.plan.program import Program
 from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.runtime.random_generators import generator
+from flowscope.runtime.state.random_generators import generator
 
 #: A tag: the names of the loops around, and the numbers of their iterations.
 Tag = tuple[tuple[str, int], ...]

@@ -15,7 +15,7 @@ from flowscope.plan.plan import compiled
 from flowscope.plan.program import Node, Program
 from flowscope.plan.rewriting import changed
 from flowscope.plan.structured import LoopNode
-from flowscope.runtime.random_generators import generator
+from flowscope.runtime.state.random_generators import generator
 
 
 def device(number: int, kind: str = "CPU") -> str:

@@ -12,8 +12,8 @@ from several_devices import plan_on
 
 import flowscope as fs
 from flowscope.plan.apart import CompiledPartition
-from flowscope.runtime.rendezvous import Channel, Mailbox, Rendezvous
-from flowscope.runtime.split import SplitFunction
+from flowscope.runtime.step.split import SplitFunction
+from flowscope.runtime.waits.rendezvous import Channel, Mailbox, Rendezvous
 
 RUN = (7, 11, 3)
 

@@ -12,9 +12,9 @@ from flowscope.plan.interpret import Interpreter
 from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.program import Program
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.random_generators import generator
-from flowscope.runtime.resources import VariableState
+from flowscope.runtime.state.random_generators import generator
+from flowscope.runtime.state.resources import VariableState
+from flowscope.runtime.waits.gate import Gate
 
 
 def stage_values(

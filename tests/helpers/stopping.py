@@ -1,7 +1,7 @@
 """A gate that ends a step at a chosen safepoint."""
 
 import flowscope as fs
-from flowscope.runtime.gate import Gate
+from flowscope.runtime.waits.gate import Gate
 
 
 class StopAt(Gate):

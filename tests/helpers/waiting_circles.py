@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import flowscope as fs
 from flowscope.errors import CancelledError, DeadlineExceededError, GraphError
-from flowscope.runtime.engine import Engine
-from flowscope.runtime.step import deadline_after
+from flowscope.runtime.session.engine import Engine
+from flowscope.runtime.step.step import deadline_after
 
 #: What an error says of a circle, with and without threads that could end it.
 TOLD = ("nobody can go on", "these wait for each other")

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 #: As on a machine on which OpenBLAS takes the wrong kernels.
 WRONG_KERNELS = """
-import flowscope.runtime.blas_kernels as b
+import flowscope.runtime.threads.blas_kernels as b
 b.environment = lambda: {"OPENBLAS_CORETYPE": "SkylakeX"}
 from flowscope_kernel.__main__ import main
 main()

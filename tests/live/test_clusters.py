@@ -11,7 +11,7 @@ from flowscope.live.bus import LiveChannel
 from flowscope.live.clusters import ClusterQuestions
 from flowscope.live.schema import AskCluster, Cluster, Disconnect
 from flowscope.live.wire import message_from, to_json
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session.engine import Engine
 
 STATUS = ClusterStatus(
     "fs://7", "tcp://a", "", (), (WaitStatus("c", 1, "a", "b", "x:0", "value", 1.5),), ()

@@ -28,7 +28,7 @@ def test_a_failed_step_is_told_with_its_operation_until_the_next(graph, mode):
 
 
 def test_a_step_that_is_stopped_has_not_failed(graph):
-    from flowscope.runtime.session import Session
+    from flowscope.runtime.session.session import Session
 
     i = fs.while_loop(lambda i: i < 10**9, lambda i: i + 1, [0])
     with Session() as session, pytest.raises(fs.errors.DeadlineExceededError):

@@ -18,8 +18,8 @@ from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
 from flowscope.live.wire import message_from, to_json
 from flowscope.plan.locations import LoopAt, StepLocation
-from flowscope.runtime import engine
-from flowscope.runtime.gate import Gate
+from flowscope.runtime.session import engine
+from flowscope.runtime.waits.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("graph")
 

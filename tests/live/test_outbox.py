@@ -24,7 +24,7 @@ from flowscope.live.schema import (
     Snapshot,
 )
 from flowscope.live.wire import message_from, to_json, to_wire
-from flowscope.runtime import engine
+from flowscope.runtime.session import engine
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import flowscope as fs
 from flowscope.live.sampling import GONE_S, LASTS_S, SamplingSchedule
 from flowscope.live.tables import columns_of
 from flowscope.live.traces import Tracing
-from flowscope.runtime.tracers import attach, detach
+from flowscope.runtime.trace.tracers import attach, detach
 from flowscope.tracing import typical
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.typical import STEPS, TypicalStep

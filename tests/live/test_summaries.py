@@ -12,7 +12,7 @@ from flowscope.live.bus import LiveChannel
 from flowscope.live.recorded import NOTHING_RUNS, RecordedFeed
 from flowscope.live.tables import columns_of
 from flowscope.live.wire import message_from, to_wire
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session.engine import Engine
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -13,7 +13,7 @@ from flowscope.live import bus
 from flowscope.live.schema import Ack, AskSpans, Command, Connect
 from flowscope.live.tables import Numbers, columns_of
 from flowscope.live.wire import message_from, to_wire
-from flowscope.runtime.tracers import FetchObserver
+from flowscope.runtime.trace.tracers import FetchObserver
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -6,7 +6,7 @@ import pytest
 from flowscope.graph.current_step import current_thread, steps_of_threads
 from flowscope.ops.kernels import fused_updates
 from flowscope.ops.state import training_ops as ops
-from flowscope.runtime.thread_pool import ThreadPool
+from flowscope.runtime.threads.thread_pool import ThreadPool
 
 pytest.importorskip("llvmlite")
 

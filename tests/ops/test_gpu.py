@@ -17,7 +17,7 @@ from test_rows import TOLERANCE, Case, arrays_of, gradients, known, weighted
 
 import flowscope as fs
 from flowscope.errors import UnavailableError
-from flowscope.runtime.cupy import gpus
+from flowscope.runtime.devices.cupy import gpus
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime.mutex_state import MutexState
+from flowscope.runtime.state.mutex_state import MutexState
 
 pytestmark = pytest.mark.usefixtures("graph")
 

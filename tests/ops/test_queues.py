@@ -13,7 +13,7 @@ import pytest
 from own_threads import own_threads
 
 import flowscope as fs
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.state.queue_state import QueueState
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -7,7 +7,7 @@ from ranks import rank_correlation
 import flowscope as fs
 from flowscope.plan.costs import UNKNOWN_S, Costs, CostTable, estimate, fed_specs
 from flowscope.plan.program import Node
-from flowscope.runtime.cost_learning import learn_costs
+from flowscope.runtime.trace.cost_learning import learn_costs
 
 
 def node_of(session: fs.Session, y: fs.Tensor, feeds: tuple[fs.Tensor, ...], kind: str) -> Node:

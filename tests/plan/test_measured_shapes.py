@@ -6,7 +6,7 @@ import pytest
 import flowscope as fs
 from flowscope.graph.op import Spec
 from flowscope.plan.costs import UNKNOWN_BYTES, Costs
-from flowscope.runtime.cost_learning import learn_costs
+from flowscope.runtime.trace.cost_learning import learn_costs
 
 
 def costs_of(sess, fetch, feeds=()):

@@ -7,7 +7,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.expression import into_buffer, parsed, python_text
-from flowscope.runtime.resources import VariableState
+from flowscope.runtime.state.resources import VariableState
 
 pytestmark = pytest.mark.usefixtures("graph")
 N = 10_000

@@ -8,8 +8,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.current_step import working_for
-from flowscope.runtime import blas
-from flowscope.runtime.forks import Fork
+from flowscope.runtime.threads import blas
+from flowscope.runtime.threads.forks import Fork
 
 MODES = ["compiled", "op", "tokens"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime.resources import VariableState
+from flowscope.runtime.state.resources import VariableState
 
 PATIENCE_S = 30
 

@@ -15,8 +15,8 @@ from waiting_circles import TOLD, end_now, tally
 
 import flowscope as fs
 from flowscope.errors import CancelledError, DeadlineExceededError
-from flowscope.runtime import local_waits
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session.engine import Engine
+from flowscope.runtime.waits import local_waits
 
 
 def is_told(message):

@@ -10,7 +10,7 @@ from stopping import StopAt
 
 import flowscope as fs
 from flowscope.plan.codegen import function as code
-from flowscope.runtime.gate import Gate
+from flowscope.runtime.waits.gate import Gate
 
 #: Longest wait for another thread; only a broken program waits that long.
 PATIENCE_S = 30
@@ -186,7 +186,7 @@ def test_a_safepoint_tells_where_the_step_is(monkeypatch):
 
 
 def test_the_gates_table_is_complete():
-    from flowscope.runtime.gate_states import TRANSITIONS
+    from flowscope.runtime.waits.gate_states import TRANSITIONS
 
     requests = {"pause", "resume", "stop", "close", "step", "arrive"}
     assert all(set(row) == requests for row in TRANSITIONS.values())

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flowscope.runtime import cores
-from flowscope.runtime.cores import available_cores
+from flowscope.runtime.threads import cores
+from flowscope.runtime.threads.cores import available_cores
 
 
 @pytest.fixture(autouse=True)

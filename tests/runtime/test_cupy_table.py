@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cupy_table_lines import MODULES, lines
 
-from flowscope.runtime import cupy_table
+from flowscope.runtime.devices import cupy_table
 
 TABLE = Path(cupy_table.__file__).with_name("cupy_table.txt").read_text().splitlines()
 

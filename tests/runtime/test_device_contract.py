@@ -5,10 +5,10 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import UnavailableError
-from flowscope.runtime.cpu import Cpu
-from flowscope.runtime.cupy import gpus
-from flowscope.runtime.fake import FakeDevice
-from flowscope.runtime.virtual_clock import VirtualClock
+from flowscope.runtime.devices.cpu import Cpu
+from flowscope.runtime.devices.cupy import gpus
+from flowscope.runtime.devices.fake import FakeDevice
+from flowscope.runtime.devices.virtual_clock import VirtualClock
 
 
 def real_gpus():

@@ -17,9 +17,9 @@ from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.placement.choices import is_plain
 from flowscope.plan.value_locations import ValueLocations
-from flowscope.runtime.fake import FakeDevice
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.random_generators import generator
+from flowscope.runtime.devices.fake import FakeDevice
+from flowscope.runtime.state.random_generators import generator
+from flowscope.runtime.waits.gate import Gate
 
 CPU_ONLY = SMALL | {string}
 FAKE = fs.ConfigProto(fake_devices={"GPU": 1})

@@ -6,8 +6,8 @@ import pytest
 import flowscope as fs
 from flowscope.graph import op as ops
 from flowscope.plan.device_profile import Link
-from flowscope.runtime import device_registry
-from flowscope.runtime.fake import FakeDevice
+from flowscope.runtime.devices import device_registry
+from flowscope.runtime.devices.fake import FakeDevice
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.live.bus import LiveChannel, shared_feed
-from flowscope.runtime import engine
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session import engine
+from flowscope.runtime.session.engine import Engine
 
 PATIENCE_S = 30.0
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flowscope.runtime.fake import FakeDevice
+from flowscope.runtime.devices.fake import FakeDevice
 
 
 @pytest.fixture

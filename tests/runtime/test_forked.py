@@ -8,8 +8,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.current_step import steps_of_threads
-from flowscope.runtime.host_calls import HostCall, HostThreads
-from flowscope.runtime.thread_pool import ThreadPool
+from flowscope.runtime.threads.host_calls import HostCall, HostThreads
+from flowscope.runtime.threads.thread_pool import ThreadPool
 
 pytestmark = [
     pytest.mark.skipif(

@@ -8,8 +8,8 @@ import random_programs
 
 import flowscope as fs
 from flowscope.plan.costs import Costs
-from flowscope.runtime.forks import Fork, ForkTasks
-from flowscope.runtime.thread_pool import ThreadPool
+from flowscope.runtime.threads.forks import Fork, ForkTasks
+from flowscope.runtime.threads.thread_pool import ThreadPool
 
 SEEDS = [*range(6), *[pytest.param(i, marks=pytest.mark.slow) for i in range(6, 120)]]
 

@@ -15,7 +15,7 @@ pytestmark = [
 #: three times, for a thread may start beside one of them.
 PROGRAM = """
 import resource, numpy as np, flowscope as fs
-from flowscope.runtime.freed_memory import keep_freed_memory
+from flowscope.runtime.threads.freed_memory import keep_freed_memory
 x = fs.placeholder(fs.float32, [1 << 20])
 y = fs.reduce_sum(fs.stack([x + 1.0, x * 2.0]))
 with fs.Session() as sess:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime.graph_growth import PATIENCE
+from flowscope.runtime.planning.graph_growth import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -14,8 +14,9 @@ from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
 from flowscope.ops.kernels import sharing
-from flowscope.runtime import blas, engine, matrix_products
-from flowscope.runtime.matrix_products import MatrixProducts
+from flowscope.runtime.session import engine
+from flowscope.runtime.threads import blas, matrix_products
+from flowscope.runtime.threads.matrix_products import MatrixProducts
 
 pytest.importorskip("llvmlite")
 

@@ -10,8 +10,8 @@ import pytest
 from stopping import StopAt
 
 import flowscope as fs
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.queue_transactions import QueueTransaction, QueueUse
+from flowscope.runtime.state.queue_transactions import QueueTransaction, QueueUse
+from flowscope.runtime.waits.gate import Gate
 
 PATIENCE_S = 30.0
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from llvm_steps import Machine
 
-from flowscope.runtime import native_code as code
+from flowscope.runtime.threads import native_code as code
 
 STATE, RECIPE, ACQUIRE, RELEASE, YIELD, LOCK = 0x10000, 0x20000, 0x30000, 0x31000, 0x32000, 0x40000
 BLOCKS, HELPERS = 3, 2

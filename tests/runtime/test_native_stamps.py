@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from flowscope.plan.codegen.stamps import HEAD
-from flowscope.runtime.native_stamps import stamper
-from flowscope.runtime.stamp_buffers import NativeBuffer, clock
+from flowscope.runtime.trace.native_stamps import stamper
+from flowscope.runtime.trace.stamp_buffers import NativeBuffer, clock
 
 
 @pytest.fixture(scope="module")

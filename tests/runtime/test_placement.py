@@ -7,8 +7,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.plan.device_profile import DeviceProfile, Link
-from flowscope.runtime.cost_learning import learn_costs
-from flowscope.runtime.device_profiles import machine_of, measured
+from flowscope.runtime.devices.device_profiles import machine_of, measured
+from flowscope.runtime.trace.cost_learning import learn_costs
 
 pytestmark = pytest.mark.usefixtures("graph")
 

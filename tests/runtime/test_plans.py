@@ -155,7 +155,7 @@ def test_the_cache_is_bounded_and_keeps_what_is_used():
 
 
 def test_the_cache_is_bounded_by_the_size_of_plans_too(monkeypatch):
-    monkeypatch.setattr("flowscope.runtime.plan_cache.MOST_NODES", 200)
+    monkeypatch.setattr("flowscope.runtime.planning.plan_cache.MOST_NODES", 200)
     x = fs.placeholder(fs.float32, [])
     ys = [x]
     for _ in range(60):

@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from own_threads import own_threads
 
 import flowscope as fs
-from flowscope.runtime.mutex_state import MutexState
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.state.mutex_state import MutexState
+from flowscope.runtime.state.queue_state import QueueState
 
 
 class Answers:

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from flowscope.runtime.random_generators import philox
+from flowscope.runtime.state.random_generators import philox
 
 
 def as_words(numbers):

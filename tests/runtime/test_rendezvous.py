@@ -9,8 +9,8 @@ from process_channels import TRANSPORTS, FreeGate, arrived, joined_channel, unre
 from split_runs import Shuffled
 
 from flowscope.errors import AbortedError, CancelledError
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.rendezvous import Rendezvous, full_key
+from flowscope.runtime.waits.gate import Gate
+from flowscope.runtime.waits.rendezvous import Rendezvous, full_key
 
 A, B = (f"/job:localhost/replica:0/task:0/device:CPU:{i}" for i in range(2))
 KEY = f"{A};{B};tanh:0"

@@ -10,7 +10,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.ops.kernels import onednn
-from flowscope.runtime import blas_kernels, report
+from flowscope.runtime.threads import blas_kernels, report
 
 WIDE = frozenset(["sse", "avx2", "avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"])
 

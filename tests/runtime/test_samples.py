@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime import samples
+from flowscope.runtime.step import samples
 from flowscope.tracing import Recorder
 
 pytestmark = [

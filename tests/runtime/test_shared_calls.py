@@ -5,7 +5,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.ops.kernels import onednn
-from flowscope.runtime import engine, matrix_products
+from flowscope.runtime.session import engine
+from flowscope.runtime.threads import matrix_products
 
 pytest.importorskip("llvmlite")
 MODES = ["compiled", "op", "tokens"]

@@ -15,8 +15,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.op import Op, Spec
-from flowscope.runtime import interrupt
-from flowscope.runtime.host_calls import HostCall, HostThreads
+from flowscope.runtime.threads import interrupt
+from flowscope.runtime.threads.host_calls import HostCall, HostThreads
 
 PATIENCE_S = 30.0
 

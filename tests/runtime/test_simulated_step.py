@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime.simulated_step import simulated_step
+from flowscope.runtime.devices.simulated_step import simulated_step
 
 PROFILES = [
     fs.DeviceProfile(speed=4.0, call_s=1e-6, link=fs.DeviceLink(2e9, 5e-6)),

@@ -19,7 +19,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.current_step import steps_of_threads
-from flowscope.runtime import interrupt
+from flowscope.runtime.threads import interrupt
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from split_runs import session_call
 
 import flowscope as fs
 from flowscope.errors import UnavailableError
-from flowscope.runtime.rendezvous import Mailbox, Rendezvous, TaggedMailbox
-from flowscope.runtime.split import SplitStep
+from flowscope.runtime.step.split import SplitStep
+from flowscope.runtime.waits.rendezvous import Mailbox, Rendezvous, TaggedMailbox
 
 pytestmark = pytest.mark.usefixtures("graph")
 MODES = ["compiled", "op", "tokens"]

@@ -8,8 +8,8 @@ import pytest
 from random_programs import Program as RandomProgram
 
 import flowscope as fs
-from flowscope.runtime import planner as planner_module
-from flowscope.runtime.split import SplitFunction
+from flowscope.runtime.planning import planner as planner_module
+from flowscope.runtime.step.split import SplitFunction
 
 pytestmark = pytest.mark.usefixtures("graph")
 MODES = ["compiled", "op", "tokens"]

@@ -10,7 +10,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.current_step import current_step
-from flowscope.runtime.thread_pool import ThreadPool
+from flowscope.runtime.threads.thread_pool import ThreadPool
 
 #: A function of the user's is left by an exception that may come in what the interpreter does
 #: beside it: a callback of the collector, a file that it is opening.

@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 import flowscope as fs
 from flowscope.plan.codegen import function as code
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.predicates import Predicate
+from flowscope.runtime.waits.gate import Gate
+from flowscope.runtime.waits.predicates import Predicate
 
 #: Longest wait for another thread; only a broken program waits that long.
 PATIENCE_S = 30

@@ -10,8 +10,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.plan.codegen.parallel_for import LARGE
-from flowscope.runtime import engine
-from flowscope.runtime.thread_pool import ThreadPool
+from flowscope.runtime.session import engine
+from flowscope.runtime.threads.thread_pool import ThreadPool
 
 RNG = np.random.default_rng(0)
 ROWS = LARGE // 64 + 3

@@ -5,8 +5,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.plan.device_profile import DeviceProfile, Link
-from flowscope.runtime.fake import FakeDevice
-from flowscope.runtime.virtual_clock import Stream, VirtualClock
+from flowscope.runtime.devices.fake import FakeDevice
+from flowscope.runtime.devices.virtual_clock import Stream, VirtualClock
 
 #: A kernel on a million float64 moves 16 MB at 10 GB/s and adds 1e6 times at 4e9 1/s: 1.85 ms.
 SLOW = DeviceProfile(speed=1.0, call_s=1e-6, link=Link(1e9, 1e-5))

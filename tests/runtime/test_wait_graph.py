@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from flowscope.runtime.wait_graph import circles, stuck
+from flowscope.runtime.waits.wait_graph import circles, stuck
 
 
 def random_waits(rng):

@@ -10,8 +10,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.plan.passes.regions import whole_region
-from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, packed, unpacked
-from flowscope.runtime.split import SplitFunction
+from flowscope.runtime.step.split import SplitFunction
+from flowscope.runtime.trace.part_trace import ARRAYS, PartPlan, PartRecorder, packed, unpacked
 from flowscope.tracing import chrome_trace
 
 #: So far the second partition's clock is ahead.

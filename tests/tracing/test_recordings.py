@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.runtime import step_trace
-from flowscope.runtime.samples import Sample
+from flowscope.runtime.step.samples import Sample
+from flowscope.runtime.trace import step_trace
 from flowscope.tracing import Recorder
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -13,7 +13,7 @@ import flowscope as fs
 from flowscope.plan.back_ends import Executable
 from flowscope.plan.memories import is_host
 from flowscope.plan.serialization import dumps
-from flowscope.runtime import planner
+from flowscope.runtime.planning import planner
 
 TUTORIALS = sorted((Path(__file__).parents[2] / "tutorials").glob("*.ipynb"))
 

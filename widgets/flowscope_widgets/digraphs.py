@@ -16,7 +16,7 @@ from flowscope.live.bus import LiveChannel
 from flowscope.live.lowered import lowered_nodes
 from flowscope.live.partitioned import partition_nodes
 from flowscope.plan.plan import Plan
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope_widgets import picture
 from flowscope_widgets.view_state import ViewState
 

@@ -14,7 +14,7 @@ import comm as comms
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.live.bus import shared_feed
-from flowscope.runtime import engine
+from flowscope.runtime.session import engine
 from flowscope_widgets.chosen import graph_key
 from flowscope_widgets.subshell import listen_while_busy
 from flowscope_widgets.view_state import SHARED, ViewState

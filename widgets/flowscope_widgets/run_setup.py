@@ -22,8 +22,8 @@ from flowscope.live.needs import fed_for, rows_of, unfed_placeholders, would_run
 from flowscope.live.nodes import output_of
 from flowscope.live.run_schema import Need, Outcome, RunSetup
 from flowscope.live.wire import plain
-from flowscope.runtime.feeds import flatten_feeds
-from flowscope.runtime.fetches import Flattened
+from flowscope.runtime.planning.feeds import flatten_feeds
+from flowscope.runtime.planning.fetches import Flattened
 from flowscope_widgets import between_cells
 from flowscope_widgets.fed import Fed, candidates
 from flowscope_widgets.feed_text import described

@@ -127,8 +127,8 @@ NAMES = {
     "flowscope.graph.default": ("get_default_graph get_default_session reset_default_graph"),
     "flowscope.graph.devices": "DeviceSpec",
     "flowscope.plan.device_profile": "DeviceProfile Link=DeviceLink",
-    "flowscope.runtime.device_registry": "DeviceRequest register_device",
-    "flowscope.runtime.devices": "Device",
+    "flowscope.runtime.devices.device_registry": "DeviceRequest register_device",
+    "flowscope.runtime.devices.device": "Device",
     "flowscope.graph.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
     "flowscope.graph.dtypes": (
         "QUANTIZED_DTYPES DType as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex64 "
@@ -154,10 +154,10 @@ NAMES = {
     ),
     "flowscope.ops.quantized.images": "quantized_concat",
     "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
-    "flowscope.runtime.containers": "container",
-    "flowscope.runtime.interactive": "InteractiveSession",
-    "flowscope.runtime.report": "runtime_report",
-    "flowscope.runtime.session": "Session",
+    "flowscope.runtime.state.containers": "container",
+    "flowscope.runtime.session.interactive": "InteractiveSession",
+    "flowscope.runtime.threads.report": "runtime_report",
+    "flowscope.runtime.session.session": "Session",
     "flowscope.train.moving_averages": "moving_average_variables",
     "flowscope.tracing.profile": "profile",
 }
@@ -374,16 +374,16 @@ LAZY_PARTS = {
 REGISTRIES = {
     "debuggers": "flowscope.debug",
     "cluster_connectors": "flowscope.cluster.connecting",
-    "dataset_reducers": "flowscope.runtime.dataset_reduction",
+    "dataset_reducers": "flowscope.runtime.datasets.dataset_reduction",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
-    "deferrers": "flowscope.runtime.interrupt",
+    "deferrers": "flowscope.runtime.threads.interrupt",
     "densifier": "flowscope.ops.array.gathering",
     "cost_graphs": "flowscope.tracing.cost_graph",
     "device_stats": "flowscope.tracing.step_stats",
     "timelines": "flowscope.tracing.timeline",
     "differentiator": "flowscope.autodiff",
-    "eager_calls": "flowscope.runtime.eager",
+    "eager_calls": "flowscope.runtime.session.eager",
     "filler": "flowscope.ops.array.arrays",
     "function_makers": "flowscope.control.serialization",
     "input_replacer": "flowscope.control.frames",
@@ -397,7 +397,7 @@ REGISTRIES = {
     "operator __sparse_mul__": "flowscope.ops.sparse.arithmetic",
     "operator __sparse_truediv__": "flowscope.ops.sparse.arithmetic",
     "packer": "flowscope.ops.array.joining",
-    "runner": "flowscope.runtime.session",
+    "runner": "flowscope.runtime.session.session",
     "serializer default_values": "flowscope.graph.serialization.text_form",
     "serializer graph_def_of": "flowscope.graph.serialization.export",
     "serializer graph_of": "flowscope.graph.serialization.build",
@@ -405,7 +405,7 @@ REGISTRIES = {
     "serializer read_json": "flowscope.graph.serialization.json_form",
     "serializer read_text": "flowscope.graph.serialization.text_reader",
     "serializer text_of": "flowscope.graph.serialization.text_form",
-    "steps_of": "flowscope.runtime.engine",
+    "steps_of": "flowscope.runtime.session.engine",
 }
 _OPERATORS = "abs add and floordiv ge gt invert le lt mod mul neg or pow sub truediv xor".split()  # noqa: SIM905
 REGISTRIES |= {f"operator __{name}__": "flowscope.ops.math.elementwise" for name in _OPERATORS}

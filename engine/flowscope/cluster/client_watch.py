@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import ENDS_S, join, wait_for
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import ENDS_S, join, wait_for
 
 #: After so long a silence a client is given up.
 CLIENT_SILENCE_S = 10.0

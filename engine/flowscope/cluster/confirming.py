@@ -15,7 +15,7 @@ from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.runs import Answers, PendingRun
 from flowscope.errors import OpError, UnavailableError
-from flowscope.runtime.split import SplitStep
+from flowscope.runtime.step.split import SplitStep
 
 
 class Confirming:

@@ -13,9 +13,9 @@ from flowscope.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from flowscope.runtime.engine import current
-from flowscope.runtime.remote import cluster_connectors
-from flowscope.runtime.waiting import pause
+from flowscope.runtime.session.engine import current
+from flowscope.runtime.session.remote import cluster_connectors
+from flowscope.runtime.waits.waiting import pause
 
 if TYPE_CHECKING:
     from flowscope.cluster.membership import Cluster

@@ -30,7 +30,7 @@ from flowscope.errors import (
     UnavailableError,
 )
 from flowscope.runtime.config import ClusterDef, ConfigProto
-from flowscope.runtime.waiting import called_aside
+from flowscope.runtime.waits.waiting import called_aside
 
 #: The topic of our events in Dask's log, and the name of the plugins (`registry.NAME`).
 _TOPIC = "flowscope"

@@ -22,7 +22,7 @@ from distributed.comm.core import connect
 from distributed.core import Status
 
 from flowscope.cluster.dask_losses import is_loss
-from flowscope.runtime.waiting import result_of
+from flowscope.runtime.waits.waiting import result_of
 
 #: The handlers of workers that take a connection, and of the scheduler that leads one to a worker.
 STREAM = "flowscope_stream"

@@ -17,11 +17,11 @@ from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.transport.channel import StepId
 from flowscope.errors import CancelledError, FailedPreconditionError, UnavailableError
 from flowscope.graph.current_step import current_step
-from flowscope.runtime.device_variable import PlacedVariable
-from flowscope.runtime.resources import VariableState
-from flowscope.runtime.shared_updates import Doubt, SharedUpdates
-from flowscope.runtime.split import DerivedError
-from flowscope.runtime.step import Step
+from flowscope.runtime.state.device_variable import PlacedVariable
+from flowscope.runtime.state.resources import VariableState
+from flowscope.runtime.state.shared_updates import Doubt, SharedUpdates
+from flowscope.runtime.step.split import DerivedError
+from flowscope.runtime.step.step import Step
 
 #: So often a client that has not answered is asked again.
 _AGAIN_S = 0.25

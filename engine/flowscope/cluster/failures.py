@@ -21,10 +21,10 @@ from flowscope.errors import OpError, UnknownError, public_class, said
 from flowscope.plan.invocation import InvocationError
 from flowscope.plan.origins import named
 from flowscope.plan.program import Node
-from flowscope.runtime.failures import located
-from flowscope.runtime.interrupt import HandlerError
-from flowscope.runtime.rendezvous import EndedWait
-from flowscope.runtime.split import DerivedError
+from flowscope.runtime.step.failures import located
+from flowscope.runtime.step.split import DerivedError
+from flowscope.runtime.threads.interrupt import HandlerError
+from flowscope.runtime.waits.rendezvous import EndedWait
 
 #: So many causes of causes are told.
 _MOST_CAUSES = 20

@@ -33,7 +33,7 @@ from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.program import Node, Program
 from flowscope.plan.updates import unsafe_positions
-from flowscope.runtime.step import Step
+from flowscope.runtime.step.step import Step
 
 if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession

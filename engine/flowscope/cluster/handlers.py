@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.cluster.reports import clock_report, status_report
 from flowscope.cluster.state_book import gone_of
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.state.queue_state import QueueState
 
 if TYPE_CHECKING:
     from flowscope.cluster.host import Host

@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowscope.errors import OpError, UnavailableError
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import ENDS_S, join, wait_for
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import ENDS_S, join, wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.membership import Cluster

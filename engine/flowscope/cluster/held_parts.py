@@ -17,10 +17,10 @@ from flowscope.errors import FailedPreconditionError
 from flowscope.graph.dtypes import resource
 from flowscope.plan.locations import StepLocation
 from flowscope.plan.program import Node, Program, Value
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.predicates import NEXT_SAFEPOINT, out_of
-from flowscope.runtime.split import PartitionStep, SplitStep
-from flowscope.runtime.step import Step
+from flowscope.runtime.step.split import PartitionStep, SplitStep
+from flowscope.runtime.step.step import Step
+from flowscope.runtime.waits.gate import Gate
+from flowscope.runtime.waits.predicates import NEXT_SAFEPOINT, out_of
 
 #: "begins": it has not begun; "held": at a safepoint; "waits": for another one, where it can be
 #: held; "blocked": for another one, where it cannot; "runs": on its way to one of these.

@@ -20,10 +20,10 @@ from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.errors import OpError, UnavailableError, UnimplementedError
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.containers import Container
-from flowscope.runtime.devices import Device
-from flowscope.runtime.engine import Engine
-from flowscope.runtime.local_devices import local_devices
+from flowscope.runtime.devices.device import Device
+from flowscope.runtime.devices.local_devices import local_devices
+from flowscope.runtime.session.engine import Engine
+from flowscope.runtime.state.containers import Container
 
 #: What a client's name begins with; the names of tasks begin with "/job:".
 CLIENT_PREFIX = "client:"

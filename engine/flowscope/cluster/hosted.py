@@ -33,13 +33,13 @@ from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.graph.host_values import on_host
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Program
-from flowscope.runtime.containers import Container
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.queue_state import QueueState
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.split import DerivedError
-from flowscope.runtime.step import Step
-from flowscope.runtime.waiting import wait_for
+from flowscope.runtime.state.containers import Container
+from flowscope.runtime.state.queue_state import QueueState
+from flowscope.runtime.step.split import DerivedError
+from flowscope.runtime.step.step import Step
+from flowscope.runtime.waits.gate import Gate
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import wait_for
 
 #: The answer of a run.
 Answer = tuple[dict[str, Any], list[Any]]
@@ -464,7 +464,7 @@ class WorkerSteps:
         self.session(peer, message["session"]).gate.request(message["request"])
 
     def _variables(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
-        """Returns what is known of variables: see `flowscope.runtime.remote.Remote.facts`."""
+        """Returns what is known of variables: see `runtime.session.remote.Remote.facts`."""
         self.doubts.heed(peer, message)
         session = self.session(peer, message["session"])
         told: list[list[Any]] = []

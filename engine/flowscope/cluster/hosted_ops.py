@@ -21,8 +21,8 @@ from flowscope.graph.host_values import on_host
 from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.invocation import Invocation, InvocationError
 from flowscope.plan.modules import Modules
-from flowscope.runtime.blas import one_thread
-from flowscope.runtime.step import Step
+from flowscope.runtime.step.step import Step
+from flowscope.runtime.threads.blas import one_thread
 
 if TYPE_CHECKING:
     from flowscope.cluster.hosted import WorkerSession

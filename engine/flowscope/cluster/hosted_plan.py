@@ -21,15 +21,15 @@ from flowscope.plan.collector import paused_collector
 from flowscope.plan.modules import Modules
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.program import Node
-from flowscope.runtime.calls import identity
-from flowscope.runtime.containers import Container
-from flowscope.runtime.device_variable import PlacedVariable, handing_out
-from flowscope.runtime.driver import Driver
-from flowscope.runtime.part_trace import PartPlan, PartRecorder
-from flowscope.runtime.planner import queue_use
-from flowscope.runtime.random_generators import generator
-from flowscope.runtime.resource_kinds import kept_state
-from flowscope.runtime.resources import VariableState
+from flowscope.runtime.datasets.resource_kinds import kept_state
+from flowscope.runtime.planning.calls import identity
+from flowscope.runtime.planning.planner import queue_use
+from flowscope.runtime.state.containers import Container
+from flowscope.runtime.state.device_variable import PlacedVariable, handing_out
+from flowscope.runtime.state.random_generators import generator
+from flowscope.runtime.state.resources import VariableState
+from flowscope.runtime.step.driver import Driver
+from flowscope.runtime.trace.part_trace import PartPlan, PartRecorder
 
 if TYPE_CHECKING:
     from flowscope.cluster.hosted import WorkerSession

@@ -15,13 +15,13 @@ from flowscope.cluster.owners import HostOwner
 from flowscope.cluster.transport.channel import ProcessChannel, StepId
 from flowscope.errors import UnavailableError
 from flowscope.graph.current_step import steps_of_threads
-from flowscope.runtime.blas import one_thread
-from flowscope.runtime.part_trace import PartRecorder, packed
-from flowscope.runtime.queue_transactions import QueueTransaction, goes_back
-from flowscope.runtime.rendezvous import Rendezvous
-from flowscope.runtime.shared_updates import SharedUpdates
-from flowscope.runtime.split import DerivedError, SplitStep
-from flowscope.runtime.step import Step
+from flowscope.runtime.state.queue_transactions import QueueTransaction, goes_back
+from flowscope.runtime.state.shared_updates import SharedUpdates
+from flowscope.runtime.step.split import DerivedError, SplitStep
+from flowscope.runtime.step.step import Step
+from flowscope.runtime.threads.blas import one_thread
+from flowscope.runtime.trace.part_trace import PartRecorder, packed
+from flowscope.runtime.waits.rendezvous import Rendezvous
 
 if TYPE_CHECKING:
     from flowscope.cluster.hosted import WorkerSession

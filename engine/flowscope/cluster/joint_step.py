@@ -40,11 +40,11 @@ from flowscope.plan.breakpoints import BreakTests
 from flowscope.plan.locations import Moved, StepLocation
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node, Program, Value
-from flowscope.runtime.predicates import END_OF_STEP
-from flowscope.runtime.remote import RemoteValue
-from flowscope.runtime.split import SplitStep
-from flowscope.runtime.step import Step
-from flowscope.runtime.waiting import LOOK_S, join
+from flowscope.runtime.session.remote import RemoteValue
+from flowscope.runtime.step.split import SplitStep
+from flowscope.runtime.step.step import Step
+from flowscope.runtime.waits.predicates import END_OF_STEP
+from flowscope.runtime.waits.waiting import LOOK_S, join
 
 if TYPE_CHECKING:
     from flowscope.cluster.pausing import PauseCoordinator

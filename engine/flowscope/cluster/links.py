@@ -22,9 +22,9 @@ from flowscope.cluster.transport.peers import Address
 from flowscope.cluster.transport.runs import Answers, LateAnswerError, PendingRun
 from flowscope.errors import InternalError, OpError, UnavailableError
 from flowscope.plan.device_profile import DeviceProfile, Link
-from flowscope.runtime.device_profiles import profile_of
-from flowscope.runtime.devices import Device
-from flowscope.runtime.waiting import acquire
+from flowscope.runtime.devices.device import Device
+from flowscope.runtime.devices.device_profiles import profile_of
+from flowscope.runtime.waits.waiting import acquire
 
 #: Round trips; the quickest counts.
 _TRIPS = 5

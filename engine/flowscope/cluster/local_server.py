@@ -23,7 +23,7 @@ from flowscope.cluster.tasks import DeviceInfo, Task, task_name
 from flowscope.cluster.versions import versions
 from flowscope.errors import InvalidArgumentError, UnavailableError
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.engine import current
+from flowscope.runtime.session.engine import current
 
 if TYPE_CHECKING:
     from flowscope.runtime.config import ClusterDef

@@ -22,8 +22,8 @@ from flowscope.errors import UnavailableError
 from flowscope.graph.operation import where
 from flowscope.ops.host.py_functions import called_function
 from flowscope.plan.program import Node
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import wait_for
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import wait_for
 
 #: So long an error waits for what the scheduler says of a worker whose process has ended.
 TOLD_S = 1.0

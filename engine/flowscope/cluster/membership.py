@@ -39,17 +39,17 @@ from flowscope.errors import (
     UnavailableError,
 )
 from flowscope.graph.summary import counted
-from flowscope.runtime.engine import Engine, current
-from flowscope.runtime.remote import START_S
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import join, wait_for
+from flowscope.runtime.session.engine import Engine, current
+from flowscope.runtime.session.remote import START_S
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import join, wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.members import Members
     from flowscope.cluster.session import ClusterSession
     from flowscope.runtime.config import ClusterDef, ConfigProto
-    from flowscope.runtime.remote import Remote
-    from flowscope.runtime.session import Session
+    from flowscope.runtime.session.remote import Remote
+    from flowscope.runtime.session.session import Session
 
 #: What this process is in its sessions.
 CLIENT_TASK = "/job:client/replica:0/task:0"

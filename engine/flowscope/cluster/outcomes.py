@@ -3,7 +3,7 @@
 The client decides and remembers it. A step that has succeeded has written all. Of one that has
 failed, a group is written as often as it has ended in the process that came furthest of those that
 said so; if none could be asked, the first one that comes back decides
-(`flowscope.runtime.shared_updates` says why that is right). Only steps that have failed are kept.
+(`runtime.state.shared_updates` says why that is right). Only steps that have failed are kept.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from flowscope.cluster.outcomes import Outcomes
 from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.transport.endpoint import Address, Endpoint
 from flowscope.cluster.watching import ClusterWatch
-from flowscope.runtime.containers import Container
-from flowscope.runtime.devices import Device
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.devices.device import Device
+from flowscope.runtime.session.engine import Engine
+from flowscope.runtime.state.containers import Container
 
 Answer = dict[str, Any] | None
 #: Does what a control message of a peer says; returns the answer, or a function that returns it,

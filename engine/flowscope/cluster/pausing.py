@@ -12,7 +12,7 @@ from flowscope.cluster.joint_step import JointPlan, PausedClusterStep
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.runs import Answers
 from flowscope.errors import UnavailableError
-from flowscope.runtime.split import SplitStep
+from flowscope.runtime.step.split import SplitStep
 
 if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession

@@ -29,7 +29,7 @@ from flowscope.plan.effects import is_worldly
 from flowscope.plan.element_functions import all_nodes
 from flowscope.plan.partitions import Partition
 from flowscope.plan.program import Node
-from flowscope.runtime.failures import located_at
+from flowscope.runtime.step.failures import located_at
 
 
 class PlanPeer(NamedTuple):

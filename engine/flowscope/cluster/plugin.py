@@ -30,7 +30,7 @@ from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.cluster.versions import versions
 from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.devices import Device
+from flowscope.runtime.devices.device import Device
 
 #: So often, and so many seconds apart, a worker asks that the scheduler does not know yet, or
 #: whose connection with it was lost.

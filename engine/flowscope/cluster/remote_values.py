@@ -15,8 +15,8 @@ import numpy as np
 
 from flowscope.cluster.sent_objects import Ask, dumps_for
 from flowscope.errors import InvalidArgumentError
-from flowscope.runtime.random_generators import generator
-from flowscope.runtime.remote import RemoteValue
+from flowscope.runtime.session.remote import RemoteValue
+from flowscope.runtime.state.random_generators import generator
 
 if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession

@@ -10,7 +10,7 @@ import psutil
 
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.endpoint import Endpoint
-from flowscope.runtime.queue_state import QueueState
+from flowscope.runtime.state.queue_state import QueueState
 
 
 def clock() -> float:

@@ -48,13 +48,13 @@ from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node, Program, devices_of
 from flowscope.plan.units import PRIMITIVES
-from flowscope.runtime.calls import PreparedCall
-from flowscope.runtime.devices import Device
-from flowscope.runtime.predicates import Predicate
-from flowscope.runtime.waiting import OWN
+from flowscope.runtime.devices.device import Device
+from flowscope.runtime.planning.calls import PreparedCall
+from flowscope.runtime.waits.predicates import Predicate
+from flowscope.runtime.waits.waiting import OWN
 
 if TYPE_CHECKING:
-    from flowscope.runtime.session import Session
+    from flowscope.runtime.session.session import Session
 
 #: What the notebook's own process is in its sessions.
 CLIENT_TASK = "/job:client/replica:0/task:0"
@@ -67,7 +67,7 @@ LOOK_S = 2.0
 
 
 class ClusterSession:
-    """A session's part in its cluster; implements `flowscope.runtime.remote.Remote`.
+    """A session's part in its cluster; implements `flowscope.runtime.session.remote.Remote`.
 
     Args:
         cluster: The cluster.
@@ -239,7 +239,7 @@ class ClusterSession:
         Args:
             task: The task.
             header, values: What it is to do.
-            owned_by: See `flowscope.runtime.waiting.wait_for`.
+            owned_by: See `flowscope.runtime.waits.waiting.wait_for`.
         """
         answer, found = self._run(task, header, values, owned_by)
         if "error" in answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from flowscope.runtime.containers import Container
+from flowscope.runtime.state.containers import Container
 
 #: So long the values of a client's own sessions stay after its connection was lost.
 GRACE_S = 30.0

@@ -49,12 +49,12 @@ from flowscope.plan.memories import host_of
 from flowscope.plan.partitions import Partition
 from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
-from flowscope.runtime.rendezvous import Pending, Rendezvous, Waiter
-from flowscope.runtime.shared_updates import SharedUpdates
-from flowscope.runtime.split import DerivedError, SplitStep
-from flowscope.runtime.waiting import acquire, check_owner, wait_for
+from flowscope.runtime.state.shared_updates import SharedUpdates
+from flowscope.runtime.step.split import DerivedError, SplitStep
+from flowscope.runtime.trace.part_trace import ARRAYS, PartPlan, PartRecorder, PartTrace, unpacked
+from flowscope.runtime.waits.gate import Gate
+from flowscope.runtime.waits.rendezvous import Pending, Rendezvous, Waiter
+from flowscope.runtime.waits.waiting import acquire, check_owner, wait_for
 
 if TYPE_CHECKING:
     from flowscope.cluster.session import ClusterSession
@@ -149,7 +149,7 @@ class ClusterFunction:
         return step.run(self.others, self._parts, feeds, resources)
 
     def traced(self, traces: list[PartTrace]) -> Function:
-        """Returns what runs one step and is traced; see `flowscope.runtime.remote`."""
+        """Returns what runs one step and is traced; see `flowscope.runtime.session.remote`."""
 
         def run(gate: Gate, run: Any, feeds: Any, resources: Any) -> tuple[Any, ...]:
             if not self._is_shipped:
@@ -477,7 +477,7 @@ class ClusterStep:
     def _end_updates(self, has_failed: bool) -> None:
         """Settles update groups, in all processes: a step that fails asks how far they have come.
 
-        See `flowscope.runtime.shared_updates`.
+        See `flowscope.runtime.state.shared_updates`.
         """
         updates, self._step.updates = self._step.updates, None
         if updates is None:

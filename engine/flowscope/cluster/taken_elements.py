@@ -17,9 +17,9 @@ from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.runs import LateAnswerError
 from flowscope.errors import InternalError, UnavailableError
-from flowscope.runtime.queue_transactions import QueueTransaction
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import wait_for
+from flowscope.runtime.state.queue_transactions import QueueTransaction
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import wait_for
 
 #: So long another host has for an answer before it is asked again.
 _ANSWERS_S = 2.0

@@ -31,8 +31,8 @@ from flowscope.cluster.registry import NAME, Registry
 from flowscope.cluster.tasks import task_name
 from flowscope.errors import InvalidArgumentError, OpError, UnavailableError
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.engine import current
-from flowscope.runtime.waiting import join, result_of
+from flowscope.runtime.session.engine import current
+from flowscope.runtime.waits.waiting import join, result_of
 
 _SECRET_BYTES = 32
 #: So long after a worker that could not start the next one is tried.

@@ -29,7 +29,7 @@ from flowscope.cluster.status import (
     short_task,
     task_of,
 )
-from flowscope.runtime import wait_graph
+from flowscope.runtime.waits import wait_graph
 
 #: A device within a step.
 Node = tuple[str, int, str]
@@ -46,7 +46,7 @@ _GRAVITY = ("cycle", "lost", "hung", "state", "busy", "waits")
 
 
 def wait_of(client: str, step: int, pending: Any) -> WaitStatus:
-    """Returns what somebody waits for in a step's channel (`flowscope.runtime.rendezvous`)."""
+    """Returns what somebody waits for in a step's channel (`runtime.waits.rendezvous`)."""
     sender, receiver, name = pending.key.split(";", 2)
     if pending.is_producer:
         return WaitStatus(client, step, sender, receiver, name, "credit", pending.seconds)

@@ -37,8 +37,8 @@ from flowscope.cluster.waits import (
 )
 from flowscope.errors import InternalError, UnavailableError
 from flowscope.graph.lazy import frozen
-from flowscope.runtime.rendezvous import Pending
-from flowscope.runtime.waiting import OWN, pause
+from flowscope.runtime.waits.rendezvous import Pending
+from flowscope.runtime.waits.waiting import OWN, pause
 
 #: A worker that is well answers in a few milliseconds.
 ANSWER_S = 0.5

@@ -43,7 +43,7 @@ from flowscope.ops.host.checks import Assert
 from flowscope.ops.host.files import matching_files
 from flowscope.ops.math.elementwise import maximum
 from flowscope.ops.random.seeds import get_seed, seed_of
-from flowscope.runtime.cores import available_cores
+from flowscope.runtime.threads.cores import available_cores
 
 if TYPE_CHECKING:
     from flowscope.data.iterator import Iterator

@@ -18,7 +18,7 @@ from flowscope.plan.breakpoints import BreakTest
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
-from flowscope.runtime.remote import asked, fetched
+from flowscope.runtime.session.remote import asked, fetched
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger

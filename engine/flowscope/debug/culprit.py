@@ -17,7 +17,7 @@ from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, where
 from flowscope.plan.program import Node
-from flowscope.runtime.remote import is_array
+from flowscope.runtime.session.remote import is_array
 
 if TYPE_CHECKING:
     from flowscope.debug.replay import Replay

@@ -24,11 +24,11 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.origin import stacklevel
 from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.plan import Plan
-from flowscope.runtime.replayer import Replayer
-from flowscope.runtime.session import debuggers
+from flowscope.runtime.session.replayer import Replayer
+from flowscope.runtime.session.session import debuggers
 
 if TYPE_CHECKING:
-    from flowscope.runtime.step import Step
+    from flowscope.runtime.step.step import Step
     from flowscope.tracing.recording import Recording
 
 #: So many plans' places are kept at most.

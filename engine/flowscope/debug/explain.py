@@ -23,12 +23,12 @@ from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.plan.structured import LoopNode
 from flowscope.plan.tensor_map import TensorAt
-from flowscope.runtime.frames import RunningFrame, running
-from flowscope.runtime.resources import VariableState
+from flowscope.runtime.state.resources import VariableState
+from flowscope.runtime.step.frames import RunningFrame, running
 
 if TYPE_CHECKING:
     from flowscope.debug.stops import Stop
-    from flowscope.runtime.session import Session
+    from flowscope.runtime.session.session import Session
     from flowscope.tracing.recording import Totals, TracedNode
 
 #: Inputs and outputs that are told, at most.

@@ -22,7 +22,7 @@ from flowscope.plan.locations import iterations_in
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
 from flowscope.plan.tensor_map import TensorAt
-from flowscope.runtime.step_inputs import InputRecorder, refusal
+from flowscope.runtime.step.step_inputs import InputRecorder, refusal
 
 #: Runs a plan: (gate, run, feeds, resources) -> its outputs.
 Function = Callable[..., tuple[Any, ...]]

@@ -19,8 +19,8 @@ from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.invocation import Probe
 from flowscope.plan.locations import iterations_in
 from flowscope.plan.program import Node
-from flowscope.runtime.replayer import Replayer, ReplayPosition
-from flowscope.runtime.session import debuggers
+from flowscope.runtime.session.replayer import Replayer, ReplayPosition
+from flowscope.runtime.session.session import debuggers
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger

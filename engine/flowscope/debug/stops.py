@@ -23,16 +23,16 @@ from flowscope.plan.locations import LoopAt, StepLocation, StopPoint
 from flowscope.plan.plan import Plan
 from flowscope.plan.structured import loop_name
 from flowscope.plan.tensor_map import TensorAt
-from flowscope.runtime.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
-from flowscope.runtime.remote import asked, is_array
-from flowscope.runtime.replayer import Replayer, ReplayPosition
+from flowscope.runtime.session.remote import asked, is_array
+from flowscope.runtime.session.replayer import Replayer, ReplayPosition
+from flowscope.runtime.waits.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP
 
 if TYPE_CHECKING:
     from flowscope.debug.culprit import Culprit
     from flowscope.debug.debugger import Debugger
-    from flowscope.runtime.gate import Gate
-    from flowscope.runtime.planner import Planner
-    from flowscope.runtime.step import Step
+    from flowscope.runtime.planning.planner import Planner
+    from flowscope.runtime.step.step import Step
+    from flowscope.runtime.waits.gate import Gate
 
 #: "alive": its value can be seen; "not yet": it is still to be computed; "gone": nothing needed it
 #: any more; "absent": it has no value in this plan.

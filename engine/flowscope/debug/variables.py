@@ -21,8 +21,8 @@ from flowscope.graph.shapes import Dims, text as shape_text
 from flowscope.graph.summary import counted
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.runtime.resources import VariableState
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
+from flowscope.runtime.state.resources import VariableState
 
 #: Elements of a value that are looked at, at most.
 MOST_ELEMENTS = 1 << 18

@@ -40,7 +40,7 @@ from flowscope.plan.locations import iterations_in
 from flowscope.plan.memories import is_host
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
-from flowscope.runtime.remote import RemoteValue, asked
+from flowscope.runtime.session.remote import RemoteValue, asked
 
 if TYPE_CHECKING:
     from flowscope.debug.debugger import Debugger

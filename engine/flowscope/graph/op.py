@@ -223,7 +223,7 @@ class Op(Immutable):
         ends_with_step: Of a blocking op: what its `begin` returned is called when the step has
             ended, too, however it ended: nothing is held beyond it.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
-            session finds what it stands for, see `flowscope.runtime.resource_lookup`.
+            session finds what it stands for, see `flowscope.runtime.session.resource_lookup`.
         family: Of a handle: what it stands for, such as "variable", "queue" or "table".
         makes_anew: Of what writes: what it leaves does not depend on what was there before.
         reads_state, writes_state: What a stateful op does to the resources whose handles it takes.

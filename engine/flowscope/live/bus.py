@@ -63,9 +63,9 @@ from flowscope.live.state import GraphWatcher, Meter, activity, session_state
 from flowscope.live.subscribers import Subscribers
 from flowscope.live.traces import Tracing
 from flowscope.live.variables import VariableQuestions
-from flowscope.runtime import engine
-from flowscope.runtime.gate import Gate
-from flowscope.runtime.session import Session
+from flowscope.runtime.session import engine
+from flowscope.runtime.session.session import Session
+from flowscope.runtime.waits.gate import Gate
 from flowscope.tracing.recording import Recording
 
 #: Seconds between two looks.

@@ -10,7 +10,7 @@ from flowscope.cluster.status import ClusterStatus
 from flowscope.errors import OpError
 from flowscope.live.batches import Batches
 from flowscope.live.cluster_schema import AskCluster, Cluster
-from flowscope.runtime.engine import Engine
+from flowscope.runtime.session.engine import Engine
 
 
 class HasStatus(Protocol):

@@ -11,7 +11,7 @@ from flowscope.graph.operation import where
 from flowscope.live.batches import Batches
 from flowscope.live.debug_schema import AskCulprit, Culprit, CulpritStep
 from flowscope.live.debugging import seen_state
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 _Asking = tuple[AskCulprit, Callable[[Culprit], None]]
 

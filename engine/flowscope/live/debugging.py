@@ -24,7 +24,7 @@ from flowscope.live.debug_schema import (
     ValueState,
 )
 from flowscope.live.tables import Numbers
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 _NONE = Statistics("", (), 0, 0, 0, 0, None, None, None, ())
 

@@ -8,7 +8,7 @@ from flowscope.debug.stops import StoppedTensor
 from flowscope.errors import OpError
 from flowscope.live import explain_schema as told
 from flowscope.live.debugging import seen_state
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 
 def explanation(

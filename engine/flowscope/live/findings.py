@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flowscope.live.batches import Batches
 from flowscope.live.trace_schema import AskFindings, Findings, SlowFinding
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope.tracing.findings import Pace, why_slow
 from flowscope.tracing.recording import Recording
 

@@ -14,7 +14,7 @@ from typing import Any
 from flowscope.errors import OpError
 from flowscope.live import debugging
 from flowscope.live.debug_schema import DebugState
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 #: Commands that set what follows.
 SETS = ("break", "watch", "stop_at_nan")

@@ -16,10 +16,10 @@ from flowscope.live.outbox import TOKENS
 from flowscope.live.schema import FrameState, Iteration, Position, RunState, Token
 from flowscope.plan.locations import IterationAt, LoopAt, Moved, StepLocation
 from flowscope.plan.program import Node
-from flowscope.runtime.frames import RunningFrame, RunningFrames, frames_of, place, running
+from flowscope.runtime.step.frames import RunningFrame, RunningFrames, frames_of, place, running
 
 if TYPE_CHECKING:
-    from flowscope.runtime.step import Step
+    from flowscope.runtime.step.step import Step
 
 #: Over so many seconds iterations are counted.
 WINDOW_S = 1.5

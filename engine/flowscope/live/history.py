@@ -21,7 +21,7 @@ from flowscope.live.history_schema import (
     TensorHistory,
 )
 from flowscope.live.tables import Numbers
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 #: Commands that are about the past.
 COMMANDS = ("record", "replay", "step_back")

@@ -9,10 +9,10 @@ from typing import Any
 
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.live.input_schema import HelperState, QueueState, QueueWait
-from flowscope.runtime.helpers import Helper
-from flowscope.runtime.queue_state import QueueState as Queue
-from flowscope.runtime.session import Session
-from flowscope.runtime.step import Step
+from flowscope.runtime.session.helpers import Helper
+from flowscope.runtime.session.session import Session
+from flowscope.runtime.state.queue_state import QueueState as Queue
+from flowscope.runtime.step.step import Step
 
 #: Seconds over which elements are counted.
 _WINDOW_S = 2.0

@@ -19,9 +19,9 @@ from flowscope.live.placement_schema import (
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.plan import Plan
 from flowscope.plan.program import Node
-from flowscope.runtime.fake import FakeDevice
-from flowscope.runtime.placement import Move, OpPlacement, placement_of, predict_move_of
-from flowscope.runtime.session import Session
+from flowscope.runtime.devices.fake import FakeDevice
+from flowscope.runtime.planning.placement import Move, OpPlacement, placement_of, predict_move_of
+from flowscope.runtime.session.session import Session
 
 #: Of larger programs no candidates are told: that takes more than a moment.
 MOST_EXPLAINED = 3000

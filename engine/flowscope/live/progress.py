@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, TypeVar
 
 from flowscope.graph.default import get_default_graph
-from flowscope.runtime.engine import current as engine
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.engine import current as engine
+from flowscope.runtime.session.session import Session
 
 if TYPE_CHECKING:
     from flowscope.live.schema import Progress
-    from flowscope.runtime.engine import Engine
+    from flowscope.runtime.session.engine import Engine
 
 T = TypeVar("T")
 

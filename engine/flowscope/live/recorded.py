@@ -52,7 +52,7 @@ from flowscope.live.schema import (
 from flowscope.live.state import GraphWatcher
 from flowscope.live.tables import Numbers
 from flowscope.live.traces import heat_of, spans_of, summary
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope.tracing.recording import Recording, TracedNode
 from flowscope.tracing.values import MAX_BYTES
 

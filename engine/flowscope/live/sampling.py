@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from flowscope.plan.plan import Plan
 from flowscope.plan.structured import LoopNode
-from flowscope.runtime.step import Step
+from flowscope.runtime.step.step import Step
 
 #: A plan whose steps take so many seconds is not traced as a whole; its steps are sampled.
 LASTS_S = 1.0

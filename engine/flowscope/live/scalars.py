@@ -19,8 +19,8 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.live.run_schema import ScalarState
 from flowscope.plan.plan import Plan
-from flowscope.runtime.session import Session
-from flowscope.runtime.tracers import FetchObserver, attach, detach
+from flowscope.runtime.session.session import Session
+from flowscope.runtime.trace.tracers import FetchObserver, attach, detach
 
 #: Steps that are asked after a look, scalars that are told, points of a curve, fetches looked at.
 STEPS, MOST, POINTS, FETCHES = 16, 8, 40, 32

@@ -11,7 +11,7 @@ from flowscope.errors import DTypeError, FailedPreconditionError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.files import write_file
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope.tracing.profile import profile
 from flowscope.tracing.recording import Recording
 

@@ -21,7 +21,7 @@ from flowscope.live.schema import (
     SessionState,
 )
 from flowscope.live.summaries import summary_state
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 State = Literal["idle", "running", "pausing", "paused", "stopping", "stopped", "closed"]
 

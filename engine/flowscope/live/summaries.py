@@ -19,9 +19,9 @@ from flowscope.live.summary_schema import (
     TextSeries,
 )
 from flowscope.live.tables import Numbers
-from flowscope.runtime.engine import Engine
-from flowscope.runtime.session import Session
-from flowscope.runtime.summary_log import Histogram, LoggedImage, Series
+from flowscope.runtime.session.engine import Engine
+from flowscope.runtime.session.session import Session
+from flowscope.runtime.trace.summary_log import Histogram, LoggedImage, Series
 
 #: Bytes of an answer at most, about: a half for curves, a quarter for histograms, one for pictures.
 BUDGET_BYTES = 1 << 19

@@ -29,10 +29,10 @@ from flowscope.live.schema import (
 )
 from flowscope.live.tables import Numbers
 from flowscope.plan.plan import Plan
-from flowscope.runtime.samples import Sample
-from flowscope.runtime.session import Session
-from flowscope.runtime.step_trace import StepTrace
-from flowscope.runtime.tracers import attach, detach
+from flowscope.runtime.session.session import Session
+from flowscope.runtime.step.samples import Sample
+from flowscope.runtime.trace.step_trace import StepTrace
+from flowscope.runtime.trace.tracers import attach, detach
 from flowscope.tracing.findings import Pace
 from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording, Totals, TracedNode, TracedStep

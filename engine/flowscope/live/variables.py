@@ -10,7 +10,7 @@ from flowscope.errors import OpError
 from flowscope.live.batches import Batches
 from flowscope.live.debugging import seen_state
 from flowscope.live.variables_schema import AskVariables, Variables, VariableState
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 #: Variables that are told at most, and of how many of them numbers of the values.
 MOST_ROWS, MOST_MEASURED = 1000, 16

@@ -14,7 +14,7 @@ measured later count for plans that are made later. So nothing moves while a mod
 results, which no decision changes by a bit, come in the same time.
 
 The rates are constants: one core of a Xeon at 2.8 GHz, NumPy 2.4, measured op by op with
-`flowscope.runtime.cost_learning` on the programs of `tests/plan/test_costs.py`, which compares the
+`runtime.trace.cost_learning` on the programs of `tests/plan/test_costs.py`, which compares the
 orders of estimates and measurements. For decisions their ratios count, and these differ little
 between processors.
 """

@@ -1,6 +1,6 @@
 """How quick devices and the links between their memories are, as costs and simulations take it.
 
-A device class states its profile (`flowscope.runtime.devices.Device.profile`). A CPU's is what
+A device class states its profile (`runtime.devices.device.Device.profile`). A CPU's is what
 `flowscope.plan.costs` was measured on; that of any other device says how it differs. Simulated
 placement and the fake accelerator's virtual clock reckon with the same figures.
 """

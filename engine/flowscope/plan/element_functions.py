@@ -3,7 +3,7 @@
 Such an op has a function as its attribute `function`. A plan puts a `FunctionProgram` in its place:
 a program of its own, in which all that the function captures is a feed, or a copy of the handle. It
 has gone through the passes, for one CPU. It is plain data, as the plan's program is, and whoever
-runs it makes the code (`flowscope.runtime.dataset_functions`).
+runs it makes the code (`flowscope.runtime.datasets.dataset_functions`).
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ class StopPoint(Protocol):
         """Returns where it is."""
 
     def sample(self, sample: Any) -> None:
-        """Lets a `flowscope.runtime.samples.Sample` trace what comes next."""
+        """Lets a `flowscope.runtime.step.samples.Sample` trace what comes next."""
 
     def values(self) -> dict[object, Any]:
         """The live arrays, by the identities of their values."""

@@ -486,7 +486,7 @@ class RunMetadata(Message):
         partition_graphs: The program of each device as text, where the options ask for it.
         step_stats: Times, bytes, copies.
         cost_graph: What each operation cost, in the runs that `GraphOptions.build_cost_model` says:
-            a `CostGraphDef`, see `flowscope.runtime.cost_model`; None in others.
+            a `CostGraphDef`, see `flowscope.runtime.trace.cost_model`; None in others.
     """
 
     plan: Any = None

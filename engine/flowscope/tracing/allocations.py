@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flowscope.plan.lifetimes import Lifetimes, lifetimes
-from flowscope.runtime.step_trace import StepTrace
+from flowscope.runtime.trace.step_trace import StepTrace
 from flowscope.tracing.decoding import StepSpans
 from flowscope.tracing.last_readers import LastReaders
 from flowscope.tracing.memory import memory_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.runtime.step_trace import StepTrace
+from flowscope.runtime.trace.step_trace import StepTrace
 from flowscope.tracing.recording import TimeSplit
 
 Array = Any

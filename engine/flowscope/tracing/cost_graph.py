@@ -6,8 +6,14 @@ from typing import Any
 
 from flowscope.plan.program import Node, Value
 from flowscope.runtime.config import TensorShapeDim, TensorShapeDims
-from flowscope.runtime.cost_model import CostGraphDef, CostNode, InputInfo, OutputInfo, cost_graphs
-from flowscope.runtime.step_trace import StepTrace
+from flowscope.runtime.trace.cost_model import (
+    CostGraphDef,
+    CostNode,
+    InputInfo,
+    OutputInfo,
+    cost_graphs,
+)
+from flowscope.runtime.trace.step_trace import StepTrace
 from flowscope.tracing.decoding import Lanes, decoded
 from flowscope.tracing.nodes import PlanNodes
 

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.serialization.files import write_file
-from flowscope.runtime import engine
-from flowscope.runtime.step_trace import MOST
-from flowscope.runtime.tracers import attach, detach
+from flowscope.runtime.session import engine
+from flowscope.runtime.trace.step_trace import MOST
+from flowscope.runtime.trace.tracers import attach, detach
 from flowscope.tracing.chrome import chrome_trace
 from flowscope.tracing.files import save
 from flowscope.tracing.findings import Findings, why_slow
@@ -19,7 +19,7 @@ from flowscope.tracing.tables import Table, table
 from flowscope.tracing.values import MAX_BYTES, merged, recorded_values
 
 if TYPE_CHECKING:
-    from flowscope.runtime.session import Session
+    from flowscope.runtime.session.session import Session
 
 
 class profile:

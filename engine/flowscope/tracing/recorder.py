@@ -14,7 +14,7 @@ import numpy as np
 from flowscope.errors import DTypeError, UnimplementedError
 from flowscope.plan.lifetimes import Lifetimes, lifetimes
 from flowscope.plan.plan import Plan
-from flowscope.runtime.step_trace import MOST, StepTrace, clock
+from flowscope.runtime.trace.step_trace import MOST, StepTrace, clock
 from flowscope.tracing.analysis import split, with_inner
 from flowscope.tracing.decoding import Lanes, StepSpans, decoded
 from flowscope.tracing.memory import memory_of

@@ -11,7 +11,7 @@ from flowscope.graph.shapes import size_of
 from flowscope.plan.program import Node
 from flowscope.runtime import config
 from flowscope.runtime.config import DeviceStepStats, NodeExecStats, device_stats
-from flowscope.runtime.step_trace import StepTrace, clock
+from flowscope.runtime.trace.step_trace import StepTrace, clock
 from flowscope.tracing.allocations import MemoryRecord, allocations
 from flowscope.tracing.decoding import Lanes, decoded, device_of_lane
 from flowscope.tracing.nodes import PlanNodes

@@ -12,7 +12,7 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError, OutOfRangeError
 from flowscope.graph.summary import counted
-from flowscope.runtime.helpers import Helper
+from flowscope.runtime.session.helpers import Helper
 
 __all__ = ["Coordinator", "LooperThread"]
 

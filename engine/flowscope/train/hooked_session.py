@@ -8,7 +8,7 @@ from typing import Any
 from flowscope.errors import AbortedError, GraphError, InvalidArgumentError, UnavailableError
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.runtime.config import RunMetadata, RunOptions
-from flowscope.runtime.helpers import Helper
+from flowscope.runtime.session.helpers import Helper
 from flowscope.train.coordinator import Coordinator
 from flowscope.train.hooks.run_hook import (
     SessionRunArgs,

@@ -21,8 +21,8 @@ from flowscope.errors import (
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
-from flowscope.runtime.remote import SessionTarget
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.remote import SessionTarget
+from flowscope.runtime.session.session import Session
 from flowscope.train.global_step import get_global_step
 from flowscope.train.hooked_session import HookedSession
 from flowscope.train.hooks.checkpoints import CheckpointSaverHook

@@ -1,7 +1,7 @@
 """Queue runners: threads that fill queues by running their enqueue operations.
 
 A thread runs its operation in rounds, as one lasting step where nothing forbids it: see
-`flowscope.runtime.rounds`.
+`flowscope.runtime.session.rounds`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from flowscope.graph.serialization.meta import CollectionKind, register_kind
 from flowscope.graph.summary import counted
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.queues import QueueBase
-from flowscope.runtime.helpers import Helper
-from flowscope.runtime.rounds import Rounds
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.helpers import Helper
+from flowscope.runtime.session.rounds import Rounds
+from flowscope.runtime.session.session import Session
 from flowscope.train.coordinator import Coordinator
 
 __all__ = ["QueueRunner", "QueueRunnerDef", "add_queue_runner", "start_queue_runners"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flowscope.graph.default import get_default_graph
 from flowscope.runtime.config import ConfigProto
-from flowscope.runtime.remote import SessionTarget
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.remote import SessionTarget
+from flowscope.runtime.session.session import Session
 from flowscope.train.scaffold import Scaffold
 from flowscope.train.session_manager import MAX_WAIT_SECS, SessionManager
 

@@ -22,9 +22,9 @@ from flowscope.errors import (
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
 from flowscope.runtime.config import ConfigProto, RunOptions
-from flowscope.runtime.engine import current
-from flowscope.runtime.remote import SessionTarget, target_of
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.engine import current
+from flowscope.runtime.session.remote import SessionTarget, target_of
+from flowscope.runtime.session.session import Session
 from flowscope.train.checkpoints import get_checkpoint_state
 from flowscope.train.saver import Saver
 

@@ -15,7 +15,7 @@ from flowscope.graph.protobuf import LENGTH, VARINT, field, varint
 from flowscope.graph.serialization.definition import GraphDef, NodeDef
 from flowscope.graph.shapes import TensorShape
 from flowscope.graph.unsupported import refuse
-from flowscope.runtime import engine
+from flowscope.runtime.session import engine
 from flowscope.train.event_file import EventFile
 
 __all__ = ["FileWriter", "FileWriterCache"]

@@ -26,8 +26,8 @@ from flowscope.ops.state.variable_lists import (
     report_uninitialized_variables,
 )
 from flowscope.runtime.config import ConfigProto, RunOptions
-from flowscope.runtime.remote import SessionTarget
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.remote import SessionTarget
+from flowscope.runtime.session.session import Session
 from flowscope.train.coordinator import Coordinator, Failure, LooperThread
 from flowscope.train.global_step import get_global_step
 from flowscope.train.queue_runner import QueueRunner

@@ -31,7 +31,7 @@ from flowscope.cluster.transport.frames import (
 from flowscope.cluster.transport.links import PeerLink
 from flowscope.cluster.transport.values import encoded
 from flowscope.plan.locations import StopPoint
-from flowscope.runtime.rendezvous import (
+from flowscope.runtime.waits.rendezvous import (
     Finish,
     Mailbox,
     Tag,

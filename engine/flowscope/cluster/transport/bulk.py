@@ -21,7 +21,7 @@ from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.values import Data, Shape, decoded, empty, is_string
 from flowscope.errors import DataLossError, OpError
 from flowscope.graph.dtypes import uint8
-from flowscope.runtime.rendezvous import Tag
+from flowscope.runtime.waits.rendezvous import Tag
 
 _HEAD = struct.Struct("<BQQ")
 _ASK, _DROP, _DATA, _GONE = range(4)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowscope.cluster.transport.boxes import InBox, OutBox, TaggedInBox, TaggedOutBox
 from flowscope.cluster.transport.frames import address, step_bytes
-from flowscope.runtime.rendezvous import Mailbox, Rendezvous, TaggedMailbox
+from flowscope.runtime.waits.rendezvous import Mailbox, Rendezvous, TaggedMailbox
 
 if TYPE_CHECKING:
     from flowscope.cluster.transport.steps import Steps

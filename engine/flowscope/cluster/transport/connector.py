@@ -18,7 +18,7 @@ from flowscope.cluster.transport.peers import Address, Peer, Way
 from flowscope.cluster.transport.runs import RunConnection
 from flowscope.cluster.transport.tls import Tls, TLSContexts
 from flowscope.errors import OpError, UnavailableError
-from flowscope.runtime.waiting import OWN, acquire
+from flowscope.runtime.waits.waiting import OWN, acquire
 
 #: The connections of two peers.
 PURPOSES = ("control", "small", "bulk")
@@ -75,7 +75,7 @@ class Connector:
             incarnation: Which life of it is meant.
             timeout_s: How long it may take, for each of the two ways.
             instead: Where it is reached if no socket reaches its machine.
-            owned_by: See `flowscope.runtime.waiting.wait_for`.
+            owned_by: See `flowscope.runtime.waits.waiting.wait_for`.
 
         Raises:
             UnavailableError: if it cannot be reached, or another life of it is there.

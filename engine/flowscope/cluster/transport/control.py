@@ -18,8 +18,8 @@ from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.messages import MessageReader, packed
 from flowscope.cluster.transport.runs import LateAnswerError, read_some
 from flowscope.errors import InternalError, OpError, UnavailableError
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import OWN, wait_for
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import OWN, wait_for
 
 Answer = dict[str, Any] | None
 #: What a peer's message leads to: (peer, message) -> answer, or None for nothing to say; or a

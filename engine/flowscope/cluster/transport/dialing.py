@@ -1,7 +1,7 @@
 """Connections that are being made, many at a time, by the thread that wants them.
 
 Each connects a socket and then says its words (`handshake.introduce`). None of that blocks: the
-thread waits for all sockets at once, as long as its owner lets it (`flowscope.runtime.waiting`).
+thread waits for all sockets at once, as long as its owner lets it (`runtime.waits.waiting`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from flowscope.cluster.transport.handshake import Words
 from flowscope.cluster.transport.macs import Seal
 from flowscope.errors import OpError
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import OWN, wait_for
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import OWN, wait_for
 
 _READ_BYTES = 1 << 14
 _UNDER_WAY = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
@@ -182,7 +182,7 @@ def finish(
     Args:
         dials: The dials.
         until: When the time is over, by the monotonic clock.
-        owned_by: See `flowscope.runtime.waiting.wait_for`. If that ends the wait all are closed.
+        owned_by: See `runtime.waits.waiting.wait_for`. If that ends the wait all are closed.
         is_over: Whether nobody wants them any more.
     """
     try:

@@ -20,7 +20,7 @@ from typing import Any
 
 from flowscope.cluster.transport.handshake import Met, Words
 from flowscope.graph.lazy import frozen
-from flowscope.runtime.waiting import ENDS_S, join
+from flowscope.runtime.waits.waiting import ENDS_S, join
 
 _READ_BYTES = 1 << 14
 #: So many sockets that others have accepted may wait for their turn.

@@ -50,7 +50,7 @@ from flowscope.errors import (
     OpError,
     UnavailableError,
 )
-from flowscope.runtime.waiting import OWN, join, wait_for
+from flowscope.runtime.waits.waiting import OWN, join, wait_for
 
 #: So long what is left of a lost peer may take to end.
 _ENDS_S = 10.0
@@ -197,7 +197,7 @@ class Endpoint(Connector):
             peer: Its name.
             message: Plain data.
             timeout_s: How long the answer may take.
-            owned_by: See `flowscope.runtime.waiting.wait_for`.
+            owned_by: See `flowscope.runtime.waits.waiting.wait_for`.
 
         Raises:
             DeadlineExceededError: if it does not come in time.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from flowscope.runtime.waiting import ENDS_S, join
+from flowscope.runtime.waits.waiting import ENDS_S, join
 
 #: So long frames wait for others.
 _WAIT_S = 0.0005

@@ -20,7 +20,7 @@ import numpy as np
 
 from flowscope.cluster.transport.values import DEAD_CODE, Shape, decoded, numpy_dtype
 from flowscope.errors import DataLossError
-from flowscope.runtime.rendezvous import Tag
+from flowscope.runtime.waits.rendezvous import Tag
 
 SCALAR, ARRAY, LARGE, READ = range(4)
 TAGGED = 0x80

@@ -32,7 +32,7 @@ from flowscope.cluster.transport.frames import (
 from flowscope.cluster.transport.runs import BRIEF_S
 from flowscope.cluster.transport.spinning import Spin
 from flowscope.errors import DataLossError, OpError
-from flowscope.runtime.rendezvous import WaitingGate
+from flowscope.runtime.waits.rendezvous import WaitingGate
 
 if TYPE_CHECKING:
     from flowscope.cluster.transport.bulk import Bulk

@@ -14,7 +14,7 @@ from flowscope.cluster.transport.links import PeerLink
 from flowscope.cluster.transport.runs import RunConnection
 from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
-from flowscope.runtime.rendezvous import Waiter
+from flowscope.runtime.waits.rendezvous import Waiter
 
 #: Where a process listens: host and port, or a name that `Endpoint.dial` knows.
 Address = tuple[str, int] | str

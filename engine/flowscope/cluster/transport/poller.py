@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from typing import Protocol
 
-from flowscope.runtime.waiting import ENDS_S, join
+from flowscope.runtime.waits.waiting import ENDS_S, join
 
 _READ = selectors.EVENT_READ
 

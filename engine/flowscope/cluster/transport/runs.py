@@ -17,8 +17,8 @@ from flowscope.cluster.transport.messages import Message, MessageReader, packed
 from flowscope.cluster.transport.values import Data
 from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
 from flowscope.plan.locations import StopPoint
-from flowscope.runtime.rendezvous import Waiter
-from flowscope.runtime.waiting import OWN, is_wanted_elsewhere, owner, wait_for
+from flowscope.runtime.waits.rendezvous import Waiter
+from flowscope.runtime.waits.waiting import OWN, is_wanted_elsewhere, owner, wait_for
 
 #: So long a thread reads by itself before it waits at the gate, where its step can be held.
 BRIEF_S = 0.005
@@ -153,7 +153,7 @@ class PendingRun:
         return self._answer is None and error is not None and not isinstance(error, OpError)
 
     def wait(self, owned_by: Any = OWN, until: float | None = None) -> Message:
-        """Returns the answer; see `flowscope.runtime.waiting.wait_for`.
+        """Returns the answer; see `flowscope.runtime.waits.waiting.wait_for`.
 
         Raises:
             LateAnswerError: if it does not come in time.
@@ -271,7 +271,7 @@ class Answers:
         """Waits until one of the runs is done; returns it, once.
 
         Args:
-            owned_by, until, here: See `flowscope.runtime.waiting.wait_for`.
+            owned_by, until, here: See `flowscope.runtime.waits.waiting.wait_for`.
             is_over: Whether nobody wants the answers any more; `wake` has it looked at.
 
         Returns:
@@ -318,7 +318,7 @@ def first_done(
 
     Args:
         runs: The runs, at least one.
-        owned_by, until: See `flowscope.runtime.waiting.wait_for`.
+        owned_by, until: See `flowscope.runtime.waits.waiting.wait_for`.
     """
     return Answers(runs).next(owned_by=owned_by, until=until)
 

@@ -18,7 +18,7 @@ import numpy as np
 from flowscope.cluster.transport.layouts import laid_out, layout_of, memory_shape, viewed
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError
 from flowscope.graph.dtypes import as_dtype, of_numpy, string
-from flowscope.runtime.rendezvous import DEAD
+from flowscope.runtime.waits.rendezvous import DEAD
 
 #: The code of what stands for a dead value.
 DEAD_CODE = 255

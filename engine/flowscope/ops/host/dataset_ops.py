@@ -1,7 +1,7 @@
 """Datasets as ops: what gives one dataset out of others, and what runs through one.
 
 The value of a dataset is a `DatasetValue`: the op with the values of its inputs. Nothing is read or
-computed for it. An iterator goes through it (`flowscope.runtime.dataset_pipelines`), element by
+computed for it. An iterator goes through it (`runtime.datasets.dataset_pipelines`), element by
 element; an element is a tuple of arrays, one per component.
 
 Ops that apply a function to elements have it as an attribute, `function`: in a graph it is a
@@ -21,7 +21,7 @@ from flowscope.graph.providers import load
 from flowscope.graph.shapes import Dims, compatible, text
 from flowscope.ops.host.py_functions import HoldsFunction, new_token
 
-#: Runs through a dataset: `reduce` of `flowscope.runtime.dataset_reduction`, which fills it.
+#: Runs through a dataset: `reduce` of `runtime.datasets.dataset_reduction`, which fills it.
 reducers: list[Any] = []
 
 

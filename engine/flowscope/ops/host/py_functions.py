@@ -77,7 +77,7 @@ _ERRORS: tuple[tuple[Any, type[OpError]], ...] = (
 
 
 #: How the functions of `py_function` are called, on tensors with values, and how their results are
-#: differentiated: `call` and `differentiate` of `flowscope.runtime.eager`, which fills it.
+#: differentiated: `call` and `differentiate` of `flowscope.runtime.session.eager`, which fills it.
 eager_calls: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
 
 

@@ -1,4 +1,4 @@
-"""The time of the run. Its kernel is in `flowscope.runtime.clock_kernels`."""
+"""The time of the run. Its kernel is in `flowscope.runtime.trace.clock_kernels`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A read takes names of work units, mostly files, from a queue where the reader has none in progress:
 so it may have to wait. It has `begin` in place of a kernel, as what takes from a queue; see
-`flowscope.runtime.reader_state`.
+`flowscope.runtime.state.reader_state`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kernels that several threads share: products of matrices, and blocks of a batch.
 
-The step that runs a kernel says which threads there are, see `flowscope.runtime.thread_pool`. Bits
+The step that runs a kernel says which threads there are, see `runtime.threads.thread_pool`. Bits
 do not depend on them: a product that is shared has the bits of one thread, and a batch falls into
 blocks by its sizes alone, whoever computes them.
 """
@@ -48,7 +48,7 @@ def shared_calls(
         kept: What the calls need; it is kept until no thread makes them any more.
 
     Returns:
-        The blocks that are late, see `flowscope.runtime.native_pool`, and what the calls of the
+        The blocks that are late, see `runtime.threads.native_pool`, and what the calls of the
         others returned that are not the first of a block.
     """
     count = max(map(len, blocks))

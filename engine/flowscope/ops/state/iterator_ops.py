@@ -1,6 +1,6 @@
 """Iterators as ops: a handle, what sets one on a dataset, and what takes elements from it.
 
-An iterator is a queue that fills itself (`flowscope.runtime.iterator_state`): taking an element out
+An iterator is a queue that fills itself (`runtime.datasets.iterator_state`): taking an element out
 of it is taking one out of a queue, with all that holds there of waiting and of giving back.
 """
 

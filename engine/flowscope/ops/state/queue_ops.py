@@ -1,7 +1,7 @@
 """Queues as ops: a handle, and what puts in, takes out, closes and asks.
 
 Putting in and taking out may have to wait. Such an op has `begin` in place of a kernel: it asks the
-queue behind the handle (see `flowscope.runtime.queue_state`), and hands a function over that is
+queue behind the handle (see `runtime.state.queue_state`), and hands a function over that is
 called when there is an answer.
 """
 

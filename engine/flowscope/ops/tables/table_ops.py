@@ -2,7 +2,7 @@
 
 A lookup reads the table and an insertion writes it, so within a step they run in program order, as
 reads and writes of variables do. A whole batch of keys is one call of the state behind the handle
-(see `flowscope.runtime.table_state`).
+(see `flowscope.runtime.state.table_state`).
 """
 
 from __future__ import annotations

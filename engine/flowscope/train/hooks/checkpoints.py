@@ -11,7 +11,7 @@ from flowscope.graph.default import get_default_graph
 from flowscope.graph.event_messages import SessionLog
 from flowscope.graph.serialization.files import write_graph
 from flowscope.ops.state.graph_keys import GraphKeys
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope.train.hooks.run_hook import SessionRunContext, SessionRunValues
 from flowscope.train.hooks.stepping import GlobalStepHook
 from flowscope.train.hooks.timing import timer_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError, OutOfRangeError
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope.train.hooks.run_hook import (
     SessionRunArgs,
     SessionRunContext,

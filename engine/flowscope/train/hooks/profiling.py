@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.graph import providers
 from flowscope.runtime.config import RunOptions, timelines
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope.train.hooks.run_hook import (
     SessionRunArgs,
     SessionRunContext,

@@ -13,7 +13,7 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.event_messages import SessionLog, Summary
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 from flowscope.train.hooks.run_hook import (
     SessionRunArgs,
     SessionRunContext,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowscope.runtime.config import RunMetadata, RunOptions
-from flowscope.runtime.session import Session
+from flowscope.runtime.session.session import Session
 
 if TYPE_CHECKING:
     from flowscope.train.coordinator import Coordinator

@@ -1,0 +1,1 @@
+"""Elements of datasets as steps ask for them. Sessions enter by `resource_kinds`."""

@@ -1,0 +1,60 @@
+"""The CPU as a device: NumPy arrays, in this process's memory."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from flowscope.graph.host_values import on_host
+from flowscope.runtime.devices.device import Device, DeviceMemory, MakeTasks, ParallelFor
+
+
+class Cpu(Device):
+    """A CPU device. Several of them share the processor and the memory.
+
+    Args:
+        index: Which one it is.
+        parallel_for: Has several threads take parts of a kernel; None where one does it all.
+        make_tasks: Has other threads run parts of code early; None where one does it all.
+    """
+
+    device_type = "CPU"
+    xp = np
+
+    def __init__(
+        self,
+        index: int,
+        parallel_for: ParallelFor | None = None,
+        make_tasks: MakeTasks | None = None,
+    ) -> None:
+        super().__init__(index)
+        self.parallel_for = parallel_for
+        self.make_tasks = make_tasks
+
+    def put(self, value: Any) -> Any:
+        return on_host(value)
+
+    def get(self, value: Any) -> Any:
+        return value
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, np.ndarray | np.generic)
+
+    def synchronize(self) -> None:
+        pass
+
+    def memory(self) -> DeviceMemory | None:
+        """Bytes that this process uses and that the machine has; None where unknown."""
+        try:
+            page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+            with open("/proc/self/statm") as file:
+                used = int(file.read().split()[1]) * page
+        except (OSError, ValueError, AttributeError):
+            return None
+        return DeviceMemory(used, page * pages)
+
+    def active(self) -> AbstractContextManager[Any]:
+        return nullcontext()

@@ -1,0 +1,78 @@
+"""GPUs as devices, through CuPy: the only place that imports it, and only when asked for a GPU."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+from flowscope.errors import UnavailableError
+from flowscope.graph.host_values import on_host
+from flowscope.ops.kernels.scipy_modules import finders
+from flowscope.runtime.devices.device import Device, DeviceMemory
+
+_INSTALL = "`pip install cupy-cuda12x` (or cupy-cuda13x) installs it"
+
+
+class CupyGpu(Device):
+    """A GPU. Kernels run on CuPy's current stream, behind each other."""
+
+    device_type = "GPU"
+
+    def __init__(self, index: int, cupy: Any) -> None:
+        super().__init__(index)
+        self.xp = cupy
+        self._device = cupy.cuda.Device(index)
+
+    def put(self, value: Any) -> Any:
+        if self.holds(value):
+            return value
+        with self._device:
+            if isinstance(value, self.xp.ndarray):
+                return self.xp.asarray(value)  # from another GPU
+            return self.xp.asarray(on_host(value))
+
+    def get(self, value: Any) -> Any:
+        return on_host(value)
+
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, self.xp.ndarray) and value.device.id == self.index
+
+    def synchronize(self) -> None:
+        self._device.synchronize()
+
+    def memory(self) -> DeviceMemory | None:
+        free, total = self._device.mem_info
+        return DeviceMemory(total - free, total)
+
+    def active(self) -> AbstractContextManager[Any]:
+        return self._device  # type: ignore[no-any-return]
+
+
+def gpus() -> list[CupyGpu]:
+    """Returns this machine's GPUs.
+
+    Raises:
+        UnavailableError: if CuPy is not installed, does not load or finds no GPU; it says which.
+    """
+    try:
+        import cupy
+    except ModuleNotFoundError:
+        raise UnavailableError(f"GPUs need CuPy, which is not installed; {_INSTALL}") from None
+    except ImportError as e:
+        raise UnavailableError(f"CuPy is installed but does not load: {e}") from e
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except RuntimeError as e:
+        raise UnavailableError(f"CuPy finds no GPU: {e}") from e
+    return [CupyGpu(i, cupy) for i in range(count)]
+
+
+def _scipy(xp: Any, part: str) -> Any:
+    """The module that replaces SciPy's on GPUs; see `flowscope.ops.kernels.scipy_modules`."""
+    return import_module(f"cupyx.scipy.{part}") if xp.__name__ == "cupy" else None
+
+
+finders.append(_scipy)
+
+__all__ = ["CupyGpu", "gpus"]

@@ -1,0 +1,1 @@
+"""Sessions, where graphs run. Users enter by `session`, other processes by `remote`."""

@@ -1,0 +1,1 @@
+"""State that outlives steps: variables, queues, locks. Sessions enter by `containers`."""
