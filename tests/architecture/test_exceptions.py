@@ -23,7 +23,7 @@ INTERNAL = {
     "cluster.transport.steps._Ended": "what is left of a step that has ended; nobody is told",
     "ops.host.py_functions._NotAnArray": "caught where it is raised",
     "ops.kernels.onednn.RefusedByOneDnn": "caught by the kernels, which do without oneDNN then",
-    "plan.invocation.InvocationError": "the session, or the host, makes an `OpError` of it",
+    "plan.ir.invocation.InvocationError": "the session, or the host, makes an `OpError` of it",
     "plan.passes.lift._OtherFormError": "caught by the pass",
     "runtime.datasets.dataset_pipelines.EndOfDataset": "pipelines catch it; an iterator tells the end",
     "runtime.threads.host_calls._LeftAloneError": "ends a function that nobody waits for",

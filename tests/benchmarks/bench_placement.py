@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 import flowscope as fs
-from flowscope.plan.collector import paused_collector
-from flowscope.plan.costs import Costs, fed_specs
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.costs import Costs, fed_specs
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
+from flowscope.plan.ir.collector import paused_collector
+from flowscope.plan.ir.program import Program
 from flowscope.plan.passes.place import place
 from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.simulation import Prediction
-from flowscope.plan.program import Program
 
 PREFIX = "/job:localhost/replica:0/task:0/device:"
 OPERATIONS, CHAINS, LAYERS, ROUNDS = 10_000, 50, 20, 3

@@ -23,7 +23,7 @@ from flowscope.errors import (
     UnavailableError,
 )
 from flowscope.graph.constant import Const
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.structured import LoopNode
 
 pytestmark = pytest.mark.usefixtures("graph")
 

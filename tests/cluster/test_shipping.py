@@ -9,7 +9,7 @@ from cluster_hosts import hosts_here, on, worker
 import flowscope as fs
 from flowscope.cluster.plans import PlanPeer, Shipment, keys_of, loads
 from flowscope.cluster.transport.messages import MessageReader
-from flowscope.plan.memories import host_of
+from flowscope.plan.ir.memories import host_of
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -9,7 +9,7 @@ from frozen_hosts import frozen
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError, OpError
-from flowscope.plan.updates import unsafe_positions
+from flowscope.plan.analysis.updates import unsafe_positions
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -14,11 +14,11 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.plan.codegen.function import generate
-from flowscope.plan.modules import Modules
-from flowscope.plan.optimistic import to_executor
+from flowscope.plan.executables.optimistic import to_executor
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Program
+from flowscope.plan.ir.serialization import loads
 from flowscope.plan.passes.regions import whole_region
-from flowscope.plan.program import Program
-from flowscope.plan.serialization import loads
 from flowscope.runtime.state.random_generators import generator
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.ops.core.send_recv import Recv, Send
-from flowscope.plan.invocation import Invoker
-from flowscope.plan.modules import Modules
+from flowscope.plan.ir.invocation import Invoker
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Program
+from flowscope.plan.ir.structured import CondNode, LoopNode
 from flowscope.plan.passes.partition import Projection
-from flowscope.plan.program import Program
-from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.runtime.state.random_generators import generator
 
 #: A tag: the names of the loops around, and the numbers of their iterations.

@@ -10,11 +10,11 @@ from typing import Any
 
 from flowscope.graph.dtypes import resource, variant
 from flowscope.plan import pipeline
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.rewriting import changed
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.plan.passes.transfers import insert_transfers
 from flowscope.plan.plan import compiled
-from flowscope.plan.program import Node, Program
-from flowscope.plan.rewriting import changed
-from flowscope.plan.structured import LoopNode
 from flowscope.runtime.state.random_generators import generator
 
 

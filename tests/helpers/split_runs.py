@@ -11,7 +11,7 @@ from direct_runs import in_step
 from several_devices import plan_on
 
 import flowscope as fs
-from flowscope.plan.apart import CompiledPartition
+from flowscope.plan.partition.compiled_partitions import CompiledPartition
 from flowscope.runtime.step.split import SplitFunction
 from flowscope.runtime.waits.rendezvous import Channel, Mailbox, Rendezvous
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import flowscope as fs
-from flowscope.plan.interpret import Interpreter
-from flowscope.plan.modules import Modules
+from flowscope.plan.executables.interpret import Interpreter
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Program
 from flowscope.plan.passes.regions import whole_region
-from flowscope.plan.program import Program
 from flowscope.runtime.state.random_generators import generator
 from flowscope.runtime.state.resources import VariableState
 from flowscope.runtime.waits.gate import Gate

@@ -59,7 +59,7 @@ class _Last(threading.local):
 def verify_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts the verifier behind every pass; what a pass returns as it was is not verified again."""
     from flowscope.plan import pipeline
-    from flowscope.plan.program import Program
+    from flowscope.plan.ir.program import Program
     from flowscope.plan.verify import verify
 
     last = _Last()
@@ -98,8 +98,9 @@ def verify_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has the verifier look at partitions, and at what waits for what in all that is run."""
     from flowscope.cluster import step
-    from flowscope.plan import apart, execution
-    from flowscope.plan.partitions import Partition
+    from flowscope.plan.executables import execution
+    from flowscope.plan.partition import compiled_partitions as apart
+    from flowscope.plan.partition.partitions import Partition
     from flowscope.plan.verify import verify, verify_waits
 
     agreed, lower = apart.reconcile_back_ends, execution.lower

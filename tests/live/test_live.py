@@ -17,7 +17,7 @@ from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
 from flowscope.live.state import Meter
 from flowscope.live.typescript import typescript
 from flowscope.live.wire import message_from, to_json
-from flowscope.plan.locations import LoopAt, StepLocation
+from flowscope.plan.analysis.locations import LoopAt, StepLocation
 from flowscope.runtime.session import engine
 from flowscope.runtime.waits.gate import Gate
 

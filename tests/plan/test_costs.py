@@ -5,8 +5,8 @@ import pytest
 from ranks import rank_correlation
 
 import flowscope as fs
-from flowscope.plan.costs import UNKNOWN_S, Costs, CostTable, estimate, fed_specs
-from flowscope.plan.program import Node
+from flowscope.plan.analysis.costs import UNKNOWN_S, Costs, CostTable, estimate, fed_specs
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.trace.cost_learning import learn_costs
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.interpret import Interpreter
+from flowscope.plan.executables.interpret import Interpreter
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.invocation import Invoker
-from flowscope.plan.modules import Modules
+from flowscope.plan.ir.invocation import Invoker
+from flowscope.plan.ir.modules import Modules
 
 pytestmark = pytest.mark.usefixtures("graph")
 

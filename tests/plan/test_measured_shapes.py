@@ -5,7 +5,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.op import Spec
-from flowscope.plan.costs import UNKNOWN_BYTES, Costs
+from flowscope.plan.analysis.costs import UNKNOWN_BYTES, Costs
 from flowscope.runtime.trace.cost_learning import learn_costs
 
 

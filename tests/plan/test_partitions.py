@@ -8,9 +8,9 @@ from random_programs import Program as RandomProgram
 from several_devices import plan_on
 
 import flowscope as fs
-from flowscope.plan.back_ends import OpByOp
+from flowscope.plan.executables.back_ends import OpByOp
+from flowscope.plan.ir.serialization import dumps, loads
 from flowscope.plan.passes.partition import Projection
-from flowscope.plan.serialization import dumps, loads
 from flowscope.plan.verify import verify
 
 pytestmark = pytest.mark.usefixtures("graph")

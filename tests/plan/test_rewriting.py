@@ -6,10 +6,10 @@ import pytest
 from verified_plans import fingerprint
 
 import flowscope as fs
-from flowscope.plan.collector import paused_collector
-from flowscope.plan.program import Node
-from flowscope.plan.rewriting import ProgramEdits, changed, made_like, replaced
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.ir.collector import paused_collector
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.rewriting import ProgramEdits, changed, made_like, replaced
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 pytestmark = pytest.mark.usefixtures("graph")
 

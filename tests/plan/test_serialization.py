@@ -5,7 +5,7 @@ import pytest
 from code_of_program import Job, computed, computed_elsewhere, double
 
 import flowscope as fs
-from flowscope.plan.serialization import dumps, loads
+from flowscope.plan.ir.serialization import dumps, loads
 from flowscope.plan.verify import verify
 
 pytestmark = pytest.mark.usefixtures("graph")

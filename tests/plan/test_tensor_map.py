@@ -5,8 +5,8 @@ import pytest
 from random_programs import Program as RandomProgram
 
 import flowscope as fs
-from flowscope.plan.breakpoints import NO_TESTS
-from flowscope.plan.serialization import dumps
+from flowscope.plan.ir.breakpoints import NO_TESTS
+from flowscope.plan.ir.serialization import dumps
 
 pytestmark = pytest.mark.usefixtures("graph")
 RUN = (7, 11, 3)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import ValueLocations
+from flowscope.plan.analysis.value_locations import ValueLocations
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 DEVICES = [f"/cpu:{i}" for i in range(3)]
 

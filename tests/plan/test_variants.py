@@ -9,11 +9,11 @@ import pytest
 from random_programs import Program as RandomProgram
 
 import flowscope as fs
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests
 from flowscope.plan.codegen import outlining
 from flowscope.plan.codegen.readings import SlotTable
 from flowscope.plan.codegen.stamps import Stamped, Stamps
 from flowscope.plan.codegen.variants import PLAIN, Breakpoints
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTests
 
 pytestmark = pytest.mark.usefixtures("graph")
 RUN = (7, 11, 3)

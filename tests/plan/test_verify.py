@@ -9,9 +9,9 @@ from verified_plans import verify_all_plans
 import flowscope as fs
 from flowscope.graph.op import Spec
 from flowscope.plan import pipeline
+from flowscope.plan.ir.program import Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 from flowscope.plan.pipeline import Pass
-from flowscope.plan.program import Value
-from flowscope.plan.structured import CondNode, LoopNode
 from flowscope.plan.verify import verify
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -11,12 +11,12 @@ import flowscope as fs
 from flowscope.graph.dtypes import SMALL, string, variant
 from flowscope.graph.host_values import on_host
 from flowscope.graph.op import has_kernel, kernel_of
-from flowscope.plan.interpret import Interpreter
-from flowscope.plan.kernels import counter
-from flowscope.plan.modules import Modules
+from flowscope.plan.analysis.value_locations import ValueLocations
+from flowscope.plan.executables.interpret import Interpreter
+from flowscope.plan.ir.kernels import counter
+from flowscope.plan.ir.modules import Modules
 from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.placement.choices import is_plain
-from flowscope.plan.value_locations import ValueLocations
 from flowscope.runtime.devices.fake import FakeDevice
 from flowscope.runtime.state.random_generators import generator
 from flowscope.runtime.waits.gate import Gate

@@ -5,7 +5,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph import op as ops
-from flowscope.plan.device_profile import Link
+from flowscope.plan.analysis.device_profile import Link
 from flowscope.runtime.devices import device_registry
 from flowscope.runtime.devices.fake import FakeDevice
 

@@ -7,7 +7,7 @@ import pytest
 import random_programs
 
 import flowscope as fs
-from flowscope.plan.costs import Costs
+from flowscope.plan.analysis.costs import Costs
 from flowscope.runtime.threads.forks import Fork, ForkTasks
 from flowscope.runtime.threads.thread_pool import ThreadPool
 

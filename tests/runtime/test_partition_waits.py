@@ -4,12 +4,12 @@ import pytest
 from cluster_hosts import hosts_here
 
 import flowscope as fs
-from flowscope.plan import region_formation
-from flowscope.plan.apart import reconcile_back_ends
-from flowscope.plan.memories import host_of
-from flowscope.plan.partitions import Partition
+from flowscope.plan.executables import region_formation
+from flowscope.plan.ir.memories import host_of
+from flowscope.plan.partition.compiled_partitions import reconcile_back_ends
+from flowscope.plan.partition.partitions import Partition
+from flowscope.plan.partition.wait_order import unit_circle, waits_in_circle
 from flowscope.plan.verify import verify_waits
-from flowscope.plan.wait_order import unit_circle, waits_in_circle
 
 #: Longer than any of these programs takes, and no longer than a test may hang.
 DEADLINE_MS = 20_000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
 from flowscope.runtime.devices.device_profiles import machine_of, measured
 from flowscope.runtime.trace.cost_learning import learn_costs
 

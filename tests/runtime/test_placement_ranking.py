@@ -7,7 +7,7 @@ import pytest
 from ranks import rank_correlation
 
 import flowscope as fs
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
 
 PROFILE = DeviceProfile(speed=20.0, call_s=5e-6, link=Link(2e9, 20e-6))
 DEVICES, PLACEMENTS = 3, 20

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
 from flowscope.runtime.devices.fake import FakeDevice
 from flowscope.runtime.devices.virtual_clock import Stream, VirtualClock
 

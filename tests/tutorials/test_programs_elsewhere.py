@@ -10,9 +10,9 @@ from code_of_program import Job, computed_elsewhere
 from shells import Notebook
 
 import flowscope as fs
-from flowscope.plan.back_ends import Executable
-from flowscope.plan.memories import is_host
-from flowscope.plan.serialization import dumps
+from flowscope.plan.executables.back_ends import Executable
+from flowscope.plan.ir.memories import is_host
+from flowscope.plan.ir.serialization import dumps
 from flowscope.runtime.planning import planner
 
 TUTORIALS = sorted((Path(__file__).parents[2] / "tutorials").glob("*.ipynb"))

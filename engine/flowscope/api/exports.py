@@ -126,7 +126,7 @@ NAMES = {
     "flowscope.graph.constant": "constant convert_to_tensor",
     "flowscope.graph.default": ("get_default_graph get_default_session reset_default_graph"),
     "flowscope.graph.devices": "DeviceSpec",
-    "flowscope.plan.device_profile": "DeviceProfile Link=DeviceLink",
+    "flowscope.plan.analysis.device_profile": "DeviceProfile Link=DeviceLink",
     "flowscope.runtime.devices.device_registry": "DeviceRequest register_device",
     "flowscope.runtime.devices.device": "Device",
     "flowscope.graph.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",

@@ -251,7 +251,7 @@ NAMES = {
     ),
     "flowscope.ops.strings.join_split": "reduce_join string_split",
     "flowscope.ops.strings.parsing": "decode_csv decode_raw string_to_number",
-    "flowscope.plan.device_profile": "DeviceProfile Link=DeviceLink",
+    "flowscope.plan.analysis.device_profile": "DeviceProfile Link=DeviceLink",
     "flowscope.runtime.config": (
         "ClusterDef ConfigProto DeviceStepStats FeedStats GPUOptions GraphOptions JobDef "
         "NodeExecStats OptimizerOptions RewriterConfig RunMetadata RunOptions StepStats"

@@ -10,7 +10,7 @@ import numpy as np
 
 from flowscope.errors import InternalError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile, Link
+from flowscope.plan.analysis.device_profile import CPU_PROFILE, DeviceProfile, Link
 from flowscope.runtime.devices.device import Device, DeviceMemory
 
 #: Of a device that is no CPU, before its process has told.

@@ -18,9 +18,9 @@ from flowscope import errors
 from flowscope.cluster.plans import at_user_of
 from flowscope.cluster.sent_objects import LackError
 from flowscope.errors import OpError, UnknownError, public_class, said
-from flowscope.plan.invocation import InvocationError
-from flowscope.plan.origins import named
-from flowscope.plan.program import Node
+from flowscope.plan.ir.invocation import InvocationError
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.step.failures import located
 from flowscope.runtime.step.split import DerivedError
 from flowscope.runtime.threads.interrupt import HandlerError

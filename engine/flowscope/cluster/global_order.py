@@ -25,14 +25,14 @@ from flowscope.errors import CancelledError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.state.update_groups import BeginUpdate, EndUpdate
-from flowscope.plan.back_ends import CodeTarget, Executable
-from flowscope.plan.interpret import Interpreter
-from flowscope.plan.invocation import Probe
-from flowscope.plan.modules import Modules
-from flowscope.plan.partitions import Partition
+from flowscope.plan.analysis.updates import unsafe_positions
+from flowscope.plan.executables.back_ends import CodeTarget, Executable
+from flowscope.plan.executables.interpret import Interpreter
+from flowscope.plan.ir.invocation import Probe
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.partition.partitions import Partition
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Program
-from flowscope.plan.updates import unsafe_positions
 from flowscope.runtime.step.step import Step
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.dtypes import resource
-from flowscope.plan.locations import StepLocation
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.analysis.locations import StepLocation
+from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.runtime.step.split import PartitionStep, SplitStep
 from flowscope.runtime.step.step import Step
 from flowscope.runtime.waits.gate import Gate
@@ -30,7 +30,7 @@ STANDS_S = 0.2
 
 
 class LoopStand(NamedTuple):
-    """A loop around: its node's number, and what `flowscope.plan.locations.LoopAt` has of it."""
+    """A loop around: its node's number, and what `plan.analysis.locations.LoopAt` has of it."""
 
     node: int
     iteration: int

@@ -31,8 +31,8 @@ from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.peers import Way
 from flowscope.errors import FailedPreconditionError, UnavailableError
 from flowscope.graph.host_values import on_host
-from flowscope.plan.partitions import Partition
-from flowscope.plan.program import Program
+from flowscope.plan.ir.program import Program
+from flowscope.plan.partition.partitions import Partition
 from flowscope.runtime.state.containers import Container
 from flowscope.runtime.state.queue_state import QueueState
 from flowscope.runtime.step.split import DerivedError

@@ -18,9 +18,9 @@ from flowscope.cluster.sent_objects import loads
 from flowscope.cluster.state_book import check_there
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.graph.host_values import on_host
-from flowscope.plan.breakpoints import NO_TESTS
-from flowscope.plan.invocation import Invocation, InvocationError
-from flowscope.plan.modules import Modules
+from flowscope.plan.ir.breakpoints import NO_TESTS
+from flowscope.plan.ir.invocation import Invocation, InvocationError
+from flowscope.plan.ir.modules import Modules
 from flowscope.runtime.step.step import Step
 from flowscope.runtime.threads.blas import one_thread
 

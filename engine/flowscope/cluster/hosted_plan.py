@@ -13,14 +13,18 @@ from flowscope.cluster.state_book import StateKey, check_there, key_of
 from flowscope.cluster.transport.channel import KeyTable
 from flowscope.ops.state.iterator_ops import IteratorHandle
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.plan.apart import CompiledPartition, compile_apart, takes_turns
-from flowscope.plan.back_ends import CodeTarget, Executable, Function, code_back_ends
-from flowscope.plan.breakpoints import NO_TESTS
 from flowscope.plan.codegen.variants import PLAIN, Variant
-from flowscope.plan.collector import paused_collector
-from flowscope.plan.modules import Modules
+from flowscope.plan.executables.back_ends import CodeTarget, Executable, Function, code_back_ends
+from flowscope.plan.ir.breakpoints import NO_TESTS
+from flowscope.plan.ir.collector import paused_collector
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Node
+from flowscope.plan.partition.compiled_partitions import (
+    CompiledPartition,
+    compile_apart,
+    takes_turns,
+)
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
-from flowscope.plan.program import Node
 from flowscope.runtime.datasets.resource_kinds import kept_state
 from flowscope.runtime.planning.calls import identity
 from flowscope.runtime.planning.planner import queue_use

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from flowscope.cluster.order_of_parts import Position
-from flowscope.plan.breakpoints import BreakTest, BreakTests, next_operation
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.ir.breakpoints import BreakTest, BreakTests, next_operation
+from flowscope.plan.ir.program import Node, Program, Value
 
 #: Returns what is alive, by the identities of the values.
 Alive = Callable[[], Mapping[object, Any]]

@@ -36,10 +36,10 @@ from flowscope.cluster.remote_values import called_there
 from flowscope.errors import OpError
 from flowscope.graph.current_step import steps_of_threads
 from flowscope.ops.core.send_recv import Recv, Send
-from flowscope.plan.breakpoints import BreakTests
-from flowscope.plan.locations import Moved, StepLocation
-from flowscope.plan.partitions import Partition
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.analysis.locations import Moved, StepLocation
+from flowscope.plan.ir.breakpoints import BreakTests
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.partition.partitions import Partition
 from flowscope.runtime.session.remote import RemoteValue
 from flowscope.runtime.step.split import SplitStep
 from flowscope.runtime.step.step import Step

@@ -21,7 +21,7 @@ from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.peers import Address
 from flowscope.cluster.transport.runs import Answers, LateAnswerError, PendingRun
 from flowscope.errors import InternalError, OpError, UnavailableError
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
 from flowscope.runtime.devices.device import Device
 from flowscope.runtime.devices.device_profiles import profile_of
 from flowscope.runtime.waits.waiting import acquire

@@ -21,7 +21,7 @@ from flowscope.cluster.tasks import Task
 from flowscope.errors import UnavailableError
 from flowscope.graph.operation import where
 from flowscope.ops.host.py_functions import called_function
-from flowscope.plan.program import Node
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.waits.rendezvous import Waiter
 from flowscope.runtime.waits.waiting import wait_for
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from flowscope.cluster.held_parts import PartitionPosition
 from flowscope.ops.core.send_recv import Recv
-from flowscope.plan.locations import LoopAt
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.program import Node, Program
+from flowscope.plan.analysis.locations import LoopAt
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.program import Node, Program
 
 #: Where a node stands: its number in the plan, and what crosses behind it (1) or before it (-1).
 Key = tuple[int, int]

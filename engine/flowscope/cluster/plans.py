@@ -22,13 +22,13 @@ from flowscope.graph.lazy import frozen
 from flowscope.ops.host.py_functions import HostFunc, bind_function, called_function
 from flowscope.ops.state.queue_ops import QueueHandle
 from flowscope.ops.state.update_groups import BeginUpdate
-from flowscope.plan import serialization
-from flowscope.plan.apart import takes_turns
-from flowscope.plan.crossings import keys, windows
-from flowscope.plan.effects import is_worldly
-from flowscope.plan.element_functions import all_nodes
-from flowscope.plan.partitions import Partition
-from flowscope.plan.program import Node
+from flowscope.plan.analysis.effects import is_worldly
+from flowscope.plan.ir import serialization
+from flowscope.plan.ir.crossings import keys, windows
+from flowscope.plan.ir.program import Node
+from flowscope.plan.partition.compiled_partitions import takes_turns
+from flowscope.plan.partition.element_functions import all_nodes
+from flowscope.plan.partition.partitions import Partition
 from flowscope.runtime.step.failures import located_at
 
 

@@ -41,13 +41,13 @@ from flowscope.graph.current_step import current_step
 from flowscope.ops.state.checkpoint_ops import RestoreV2
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.plan.back_ends import BackEnd, CodeTarget, Executable
+from flowscope.plan.analysis.device_profile import Link
 from flowscope.plan.codegen.variants import Variant
-from flowscope.plan.device_profile import Link
+from flowscope.plan.executables.back_ends import BackEnd, CodeTarget, Executable
+from flowscope.plan.executables.units import PRIMITIVES
+from flowscope.plan.ir.program import Node, Program, devices_of
 from flowscope.plan.passes.regions import Region
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node, Program, devices_of
-from flowscope.plan.units import PRIMITIVES
 from flowscope.runtime.devices.device import Device
 from flowscope.runtime.planning.calls import PreparedCall
 from flowscope.runtime.waits.predicates import Predicate

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 from flowscope.cluster.status import Kind
 from flowscope.errors import FailedPreconditionError
 from flowscope.ops.state.variable_ops import VarIsInitializedOp
-from flowscope.plan.program import Node
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.state.containers import Container
 
 #: The session of what lies in a named container and whose session was closed.

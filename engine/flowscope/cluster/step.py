@@ -42,11 +42,16 @@ from flowscope.cluster.waits import WaitSnapshot, explained, joined, wait_of
 from flowscope.errors import DeadlineExceededError, UnavailableError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
-from flowscope.plan.apart import CompiledPartition, compile_apart, reconcile_back_ends, takes_turns
-from flowscope.plan.back_ends import Function
-from flowscope.plan.collector import paused_collector
-from flowscope.plan.memories import host_of
-from flowscope.plan.partitions import Partition
+from flowscope.plan.executables.back_ends import Function
+from flowscope.plan.ir.collector import paused_collector
+from flowscope.plan.ir.memories import host_of
+from flowscope.plan.partition.compiled_partitions import (
+    CompiledPartition,
+    compile_apart,
+    reconcile_back_ends,
+    takes_turns,
+)
+from flowscope.plan.partition.partitions import Partition
 from flowscope.plan.passes.regions import handles_of, whole_region
 from flowscope.plan.plan import Plan
 from flowscope.runtime.state.shared_updates import SharedUpdates

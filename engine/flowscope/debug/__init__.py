@@ -1,7 +1,7 @@
 """Debug: stopping at chosen operations, looking at values, replacing them, going on; and the past.
 
 What comes in is a session; what a debugger sets goes to its gate and its planner
-(`flowscope.runtime`), and is written into the code of its plans (`flowscope.plan.breakpoints`). It
+(`flowscope.runtime`), and is written into the code of its plans (`plan.ir.breakpoints`). It
 is called by users, as `session.debug`, and by views through `flowscope.live`.
 """
 

@@ -14,10 +14,10 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.origin import stacklevel
-from flowscope.plan.breakpoints import BreakTest
-from flowscope.plan.locations import iterations_in
+from flowscope.plan.analysis.locations import iterations_in
+from flowscope.plan.ir.breakpoints import BreakTest
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 from flowscope.runtime.session.remote import asked, fetched
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from flowscope.debug.watchpoints import WatchedValue, Watchpoint, is_finite
 from flowscope.errors import OpError
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, where
-from flowscope.plan.program import Node
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.session.remote import is_array
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from flowscope.errors import FailedPreconditionError, InvalidArgumentError, Unim
 from flowscope.graph.current_step import current_thread
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.origin import stacklevel
-from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.plan import Plan
 from flowscope.runtime.session.replayer import Replayer
 from flowscope.runtime.session.session import debuggers

@@ -17,12 +17,12 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.summary import counted, duration
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.state.variable_ops import ReadVariableOp
-from flowscope.plan.costs import Costs
-from flowscope.plan.locations import LoopAt
+from flowscope.plan.analysis.costs import Costs
+from flowscope.plan.analysis.locations import LoopAt
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.structured import LoopNode
+from flowscope.plan.ir.tensor_map import TensorAt
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
-from flowscope.plan.structured import LoopNode
-from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.state.resources import VariableState
 from flowscope.runtime.step.frames import RunningFrame, running
 

@@ -17,11 +17,11 @@ from flowscope.errors import FailedPreconditionError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.breakpoints import BreakTest
-from flowscope.plan.locations import iterations_in
+from flowscope.plan.analysis.locations import iterations_in
+from flowscope.plan.ir.breakpoints import BreakTest
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.tensor_map import TensorAt
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
-from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.step.step_inputs import InputRecorder, refusal
 
 #: Runs a plan: (gate, run, feeds, resources) -> its outputs.

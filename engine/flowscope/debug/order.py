@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode
 
 #: A place in a program: (block, position of the node), from the outermost block.
 Place = tuple[tuple[int, int], ...]

@@ -15,10 +15,10 @@ from flowscope.graph.constant import Const
 from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.send_recv import Crossing
-from flowscope.plan.breakpoints import NO_TESTS, BreakTest, BreakTests
-from flowscope.plan.invocation import Probe
-from flowscope.plan.locations import iterations_in
-from flowscope.plan.program import Node
+from flowscope.plan.analysis.locations import iterations_in
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTest, BreakTests
+from flowscope.plan.ir.invocation import Probe
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.session.replayer import Replayer, ReplayPosition
 from flowscope.runtime.session.session import debuggers
 

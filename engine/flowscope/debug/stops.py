@@ -19,10 +19,10 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.shapes import text as shape_text
 from flowscope.ops.core.send_recv import Send, Transfer
-from flowscope.plan.locations import LoopAt, StepLocation, StopPoint
+from flowscope.plan.analysis.locations import LoopAt, StepLocation, StopPoint
+from flowscope.plan.ir.structured import loop_name
+from flowscope.plan.ir.tensor_map import TensorAt
 from flowscope.plan.plan import Plan
-from flowscope.plan.structured import loop_name
-from flowscope.plan.tensor_map import TensorAt
 from flowscope.runtime.session.remote import asked, is_array
 from flowscope.runtime.session.replayer import Replayer, ReplayPosition
 from flowscope.runtime.waits.predicates import END_OF_STEP, NEXT_ITERATION, NEXT_OP

@@ -8,8 +8,8 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.ops.core.send_recv import Crossing
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 
 
 @frozen

@@ -33,13 +33,13 @@ from flowscope.ops.kernels.sharing import WORTH
 from flowscope.ops.linalg.products import MatMul
 from flowscope.ops.math.arithmetic import AddN
 from flowscope.ops.math.reductions import Sum
-from flowscope.plan.breakpoints import BreakTest
+from flowscope.plan.analysis.locations import iterations_in
 from flowscope.plan.codegen.parallel_for import LARGE
-from flowscope.plan.kernels import inlined_expression
-from flowscope.plan.locations import iterations_in
-from flowscope.plan.memories import is_host
+from flowscope.plan.ir.breakpoints import BreakTest
+from flowscope.plan.ir.kernels import inlined_expression
+from flowscope.plan.ir.memories import is_host
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 from flowscope.runtime.session.remote import RemoteValue, asked
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from flowscope.executor.validate import frames_of
 from flowscope.graph.dtypes import resource
 from flowscope.graph.host_values import beside
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import IterationAt, LoopAt, Moved, StepLocation, bytes_of
-from flowscope.plan.program import Node, Value, is_back_edge
-from flowscope.plan.saved_for_backward import most_trips
+from flowscope.plan.analysis.locations import IterationAt, LoopAt, Moved, StepLocation, bytes_of
+from flowscope.plan.analysis.saved_for_backward import most_trips
+from flowscope.plan.ir.program import Node, Value, is_back_edge
 
 #: A blocking operation that has begun and is not done: where it is, and what it waits for.
 Wait = tuple[Unit, Iteration, str]

@@ -1,6 +1,6 @@
 """On-stack replacement: a machine goes on where a step has left its code.
 
-Where code is left says `flowscope.plan.optimistic`.
+Where code is left says `flowscope.plan.executables.optimistic`.
 
 The machine starts the step as if nothing had been done, but what the code has done does not run
 again: its values are known, or nobody needs them any more. So tokens travel until only what is
@@ -28,11 +28,11 @@ from flowscope.errors import InternalError
 from flowscope.executor.frames import Iteration
 from flowscope.executor.machine import Machine
 from flowscope.executor.static import Unit, UnitKind
-from flowscope.plan.invocation import Invoker
-from flowscope.plan.locations import BlockLocation, DeoptState, LoopState
-from flowscope.plan.modules import Modules
+from flowscope.plan.analysis.locations import BlockLocation, DeoptState, LoopState
+from flowscope.plan.ir.invocation import Invoker
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.passes.lower import Lowered
-from flowscope.plan.program import Node, Program, Value
 
 _TRUE = np.True_
 

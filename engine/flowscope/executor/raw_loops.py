@@ -12,9 +12,9 @@ from typing import Any
 from flowscope.control.primitives import Enter, Merge, Switch
 from flowscope.executor.frames import Frame
 from flowscope.executor.static import ExecutorGraph, StaticFrame, Unit, UnitKind
-from flowscope.plan.known_ops import ADD, LESS, LESS_EQUAL
-from flowscope.plan.program import Node, Value, is_back_edge
-from flowscope.plan.saved_for_backward import count_up
+from flowscope.plan.analysis.saved_for_backward import count_up
+from flowscope.plan.ir.known_ops import ADD, LESS, LESS_EQUAL
+from flowscope.plan.ir.program import Node, Value, is_back_edge
 
 
 def entry(graph: ExecutorGraph, frame: StaticFrame) -> Node:

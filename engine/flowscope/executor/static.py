@@ -16,11 +16,11 @@ import numpy as np
 
 from flowscope.errors import GraphError
 from flowscope.graph.operation import where
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.origins import named
+from flowscope.plan.executables.units import UnitBody
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.passes.lower import LoweredLoop
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.units import UnitBody
 
 
 class UnitKind(IntEnum):

@@ -1,7 +1,7 @@
 """How much an op has to do: what `Op.work` says of ops that take longer than their memory does.
 
 Seconds are those of one core of a Xeon at 2.8 GHz with NumPy 2.4; decisions depend on their ratios,
-which differ little between processors. See `flowscope.plan.costs` for what is made of them.
+which differ little between processors. See `plan.analysis.costs` for what is made of them.
 """
 
 from __future__ import annotations

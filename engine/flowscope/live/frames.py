@@ -14,8 +14,8 @@ from flowscope.graph.operation import Operation, is_back_edge
 from flowscope.live.blocks import blocks_of
 from flowscope.live.outbox import TOKENS
 from flowscope.live.schema import FrameState, Iteration, Position, RunState, Token
-from flowscope.plan.locations import IterationAt, LoopAt, Moved, StepLocation
-from flowscope.plan.program import Node
+from flowscope.plan.analysis.locations import IterationAt, LoopAt, Moved, StepLocation
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.step.frames import RunningFrame, RunningFrames, frames_of, place, running
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from flowscope.live.nodes import made_at, output_of, short
 from flowscope.live.raw_loops import Shown, shown
 from flowscope.live.schema import GraphChange
 from flowscope.ops.core.send_recv import Crossing, Recv, Send
-from flowscope.plan.origins import OperationRef
+from flowscope.plan.ir.origins import OperationRef
+from flowscope.plan.ir.program import Node, Value
 from flowscope.plan.passes.lower import lower
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node, Value
 
 #: Numbers of nodes that are no operation of the user's are above this: no graph grows so large.
 FIRST_ID = 1 << 30

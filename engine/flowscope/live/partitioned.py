@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from flowscope.live.lowered import LoweredNames, Teller
 from flowscope.live.schema import Node
-from flowscope.plan.memories import short_name
+from flowscope.plan.ir.memories import short_name
 from flowscope.plan.passes.lower import lower
 from flowscope.plan.passes.partition import project
 from flowscope.plan.plan import Plan

@@ -17,8 +17,8 @@ from flowscope.live.placement_schema import (
     Placement,
 )
 from flowscope.ops.core.send_recv import Transfer
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 from flowscope.runtime.devices.fake import FakeDevice
 from flowscope.runtime.planning.placement import Move, OpPlacement, placement_of, predict_move_of
 from flowscope.runtime.session.session import Session

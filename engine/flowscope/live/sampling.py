@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.plan.plan import Plan
-from flowscope.plan.structured import LoopNode
 from flowscope.runtime.step.step import Step
 
 #: A plan whose steps take so many seconds is not traced as a whole; its steps are sampled.

@@ -17,12 +17,12 @@ from typing import Any
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.flow import Identity
-from flowscope.plan.back_ends import BackEnd
+from flowscope.plan.analysis.value_locations import ValueLocations
+from flowscope.plan.executables.back_ends import BackEnd
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.rewriting import ProgramEdits
 from flowscope.plan.passes.order import effects
 from flowscope.plan.plan import Plan, Planned, PlanningDevice, Request, compiled, planned, required
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import ProgramEdits
-from flowscope.plan.value_locations import ValueLocations
 
 Feeds = frozenset[int]
 

@@ -16,9 +16,11 @@ from flowscope.graph.current_step import check_preparation
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.execution import is_executed
-from flowscope.plan.origins import PlannedOperations
-from flowscope.plan.partitions import Mode
+from flowscope.plan.analysis.updates import join
+from flowscope.plan.executables.execution import is_executed
+from flowscope.plan.ir.origins import PlannedOperations
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.partition.partitions import Mode
 from flowscope.plan.passes.dce import eliminate_dead_code
 from flowscope.plan.passes.host_overlap import overlap
 from flowscope.plan.passes.inline import inline
@@ -31,8 +33,6 @@ from flowscope.plan.passes.prune import prune
 from flowscope.plan.passes.simplify import simplify
 from flowscope.plan.passes.transfers import insert_transfers
 from flowscope.plan.passes.update_groups import make_groups_whole
-from flowscope.plan.program import Node, Program
-from flowscope.plan.updates import join
 
 if TYPE_CHECKING:
     from flowscope.plan.placement.by_cost import ByCost
@@ -254,7 +254,7 @@ def inlined(program: Program, request: PlanRequest, operations: PlannedOperation
 
     def plan_function(node: Node) -> Any:
         # Few programs have such functions.
-        from flowscope.plan.element_functions import call_of, with_program
+        from flowscope.plan.partition.element_functions import call_of, with_program
 
         cpus = [d for d in request.devices if d.device_type == "CPU"]
         apart: PlanRequest = dataclasses.replace(

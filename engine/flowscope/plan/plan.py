@@ -12,27 +12,27 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.back_ends import BackEnd, CodeTarget, Executable
+from flowscope.plan.analysis.costs import Costs
 from flowscope.plan.codegen.code import Code
 from flowscope.plan.codegen.parallel_for import ParallelFor
 from flowscope.plan.codegen.sections import MakeTasks
 from flowscope.plan.codegen.variants import PLAIN, Variant
-from flowscope.plan.collector import paused_collector
-from flowscope.plan.costs import Costs
-from flowscope.plan.execution import Execution
-from flowscope.plan.invocation import Invocation
-from flowscope.plan.modules import Modules
-from flowscope.plan.origins import PlannedOperations
-from flowscope.plan.partitions import Mode, Partition, back_end_of, partitioned
+from flowscope.plan.executables.back_ends import BackEnd, CodeTarget, Executable
+from flowscope.plan.executables.execution import Execution
+from flowscope.plan.ir.collector import paused_collector
+from flowscope.plan.ir.invocation import Invocation
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.origins import PlannedOperations
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.partition.partitions import Mode, Partition, back_end_of, partitioned
 from flowscope.plan.passes.regions import Region, handles_of, whole_region
 from flowscope.plan.pipeline import PASSES, sources, stages
-from flowscope.plan.program import Node, Program
 
 if TYPE_CHECKING:
-    from flowscope.plan.apart import CompiledPartition
+    from flowscope.plan.analysis.saved_for_backward import SavedForBackward
+    from flowscope.plan.ir.tensor_map import TensorAt, TensorMap
+    from flowscope.plan.partition.compiled_partitions import CompiledPartition
     from flowscope.plan.placement.by_cost import ByCost
-    from flowscope.plan.saved_for_backward import SavedForBackward
-    from flowscope.plan.tensor_map import TensorAt, TensorMap
 
 #: What `Plan.text` shows: the program after each pass, and what is made of the last.
 STAGES = (
@@ -167,7 +167,9 @@ class Plan:
     @functools.cached_property
     def parts(self) -> tuple[CompiledPartition, ...]:
         """Its partitions, each to run on a thread of its own; made when first asked for."""
-        from flowscope.plan.apart import compile_apart  # most plans run as one function
+        from flowscope.plan.partition.compiled_partitions import (
+            compile_apart,  # most plans run as one function
+        )
 
         return compile_apart(self.partitions, self.handles, self.compile_part)
 
@@ -203,7 +205,7 @@ class Plan:
 
         Args:
             site_of: Returns the site of a device, by default itself; see
-                `flowscope.plan.partitions.partitioned`.
+                `flowscope.plan.partition.partitions.partitioned`.
         """
         with paused_collector():
             return partitioned(self.program, self.request.mode, site_of)
@@ -211,7 +213,7 @@ class Plan:
     @functools.cached_property
     def tensors(self) -> TensorMap:
         """What became of each tensor of the graph in this plan; made when first asked for."""
-        from flowscope.plan.tensor_map import TensorMap
+        from flowscope.plan.ir.tensor_map import TensorMap
 
         return TensorMap(self.program, self.sources[-1][1], self.request.feeds, self.operations)
 
@@ -243,7 +245,7 @@ class Plan:
             A tuple with one entry per loop: `name`, `iterations`, `tensors`,
             `bytes_per_iteration`, `nbytes`. Its own `nbytes` is the sum.
         """
-        from flowscope.plan.saved_for_backward import kept
+        from flowscope.plan.analysis.saved_for_backward import kept
 
         return kept(self.program, iterations, dimension)
 

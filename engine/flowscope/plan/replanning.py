@@ -19,10 +19,10 @@ from collections.abc import Mapping
 
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.rewriting import ProgramEdits
 from flowscope.plan.passes.place import place
 from flowscope.plan.pipeline import PlanRequest, after_placement
-from flowscope.plan.program import Node, Program
-from flowscope.plan.rewriting import ProgramEdits
 
 
 @frozen

@@ -11,10 +11,10 @@ from flowscope.control.calls import Call
 from flowscope.errors import InternalError
 from flowscope.graph.dtypes import bool_, int64, resource, variant
 from flowscope.graph.shapes import compatible
-from flowscope.plan.partitions import Partition
-from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
-from flowscope.plan.structured import CondNode, LoopNode, StructuredNode
-from flowscope.plan.wait_order import unit_circle, waits_in_circle
+from flowscope.plan.ir.program import Node, Program, Value, is_back_edge, outer_values
+from flowscope.plan.ir.structured import CondNode, LoopNode, StructuredNode
+from flowscope.plan.partition.partitions import Partition
+from flowscope.plan.partition.wait_order import unit_circle, waits_in_circle
 
 
 def verify(program: Program, stage: str = "a pass", is_ordered: bool = True) -> None:

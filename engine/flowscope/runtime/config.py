@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from flowscope.graph import providers
 from flowscope.graph.lazy import frozen
 from flowscope.graph.message import Message, Repeated
-from flowscope.plan.device_profile import DeviceProfile
+from flowscope.plan.analysis.device_profile import DeviceProfile
 
 __all__ = [
     "ClusterDef",

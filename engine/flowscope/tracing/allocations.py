@@ -1,7 +1,7 @@
 """Which operation of a traced step took how much memory when, and when that was given back.
 
 A value takes memory when the operation that makes it ends, and gives it back when the last that
-reads it ends, as `flowscope.plan.lifetimes` knows. What is no operation's own (the variables of a
+reads it ends, as `plan.analysis.lifetimes` knows. What is no operation's own (the variables of a
 loop, and the lists that it keeps) is told with the operation behind which the curve of the step's
 memory changes by it; so the records of a step add up to that curve. Where operations run in another
 order than the program's (a machine of tokens, partitions that run apart) there is no such curve:
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flowscope.plan.lifetimes import Lifetimes, lifetimes
+from flowscope.plan.analysis.lifetimes import Lifetimes, lifetimes
 from flowscope.runtime.trace.step_trace import StepTrace
 from flowscope.tracing.decoding import StepSpans
 from flowscope.tracing.last_readers import LastReaders

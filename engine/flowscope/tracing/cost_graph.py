@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.plan.program import Node, Value
+from flowscope.plan.ir.program import Node, Value
 from flowscope.runtime.config import TensorShapeDim, TensorShapeDims
 from flowscope.runtime.trace.cost_model import (
     CostGraphDef,

@@ -16,7 +16,7 @@ import numpy as np
 
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.program import Node
+from flowscope.plan.ir.program import Node
 from flowscope.runtime.trace.part_trace import PartTrace
 from flowscope.runtime.trace.step_trace import Rows, StepTrace, waited
 from flowscope.tracing.nodes import PlanNodes, sent_bytes

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.tracing.decoding import StepSpans
 from flowscope.tracing.nodes import PlanNodes
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.plan.lifetimes import Lifetimes
+from flowscope.plan.analysis.lifetimes import Lifetimes
 from flowscope.tracing.decoding import StepSpans
 from flowscope.tracing.nodes import PlanNodes
 from flowscope.tracing.recording import Frames, Memory

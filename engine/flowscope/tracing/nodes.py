@@ -12,8 +12,8 @@ from flowscope.graph.shapes import size_of
 from flowscope.ops.core.flow import NoOp
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.codegen.readings import SlotTable
-from flowscope.plan.program import Node, Program
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.structured import CondNode, LoopNode
 from flowscope.tracing.recording import Phase, RecordedLine, TracedNode
 
 

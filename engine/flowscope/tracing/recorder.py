@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import DTypeError, UnimplementedError
-from flowscope.plan.lifetimes import Lifetimes, lifetimes
+from flowscope.plan.analysis.lifetimes import Lifetimes, lifetimes
 from flowscope.plan.plan import Plan
 from flowscope.runtime.trace.step_trace import MOST, StepTrace, clock
 from flowscope.tracing.analysis import split, with_inner

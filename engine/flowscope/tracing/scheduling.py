@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flowscope.plan.program import Value
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.program import Value
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.tracing.decoding import StepSpans
 from flowscope.tracing.nodes import PlanNodes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from flowscope.graph.constant import Const
 from flowscope.graph.shapes import size_of
-from flowscope.plan.program import Node
+from flowscope.plan.ir.program import Node
 from flowscope.runtime import config
 from flowscope.runtime.config import DeviceStepStats, NodeExecStats, device_stats
 from flowscope.runtime.trace.step_trace import StepTrace, clock

@@ -4,10 +4,10 @@ import pytest
 
 from flowscope.graph.dtypes import float32
 from flowscope.graph.op import Spec
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
+from flowscope.plan.ir.program import Value
 from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.schedule import HAND_OVER_S, SimulatedSchedule
-from flowscope.plan.program import Value
 
 PREFIX = "/job:localhost/replica:0/task:0/device:"
 LINK = Link(bytes_per_s=1e6, latency_s=1e-3)

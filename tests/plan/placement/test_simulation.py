@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.plan.costs import Costs, CostTable, fed_specs
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.costs import Costs, CostTable, fed_specs
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
 from flowscope.plan.passes.place import place
 from flowscope.plan.placement.by_cost import ByCost
 from flowscope.plan.placement.choices import Choices

@@ -30,7 +30,7 @@ from flowscope.cluster.transport.frames import (
 )
 from flowscope.cluster.transport.links import PeerLink
 from flowscope.cluster.transport.values import encoded
-from flowscope.plan.locations import StopPoint
+from flowscope.plan.analysis.locations import StopPoint
 from flowscope.runtime.waits.rendezvous import (
     Finish,
     Mailbox,

@@ -16,7 +16,7 @@ from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.messages import Message, MessageReader, packed
 from flowscope.cluster.transport.values import Data
 from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
-from flowscope.plan.locations import StopPoint
+from flowscope.plan.analysis.locations import StopPoint
 from flowscope.runtime.waits.rendezvous import Waiter
 from flowscope.runtime.waits.waiting import OWN, is_wanted_elsewhere, owner, wait_for
 

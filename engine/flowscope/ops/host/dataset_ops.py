@@ -5,7 +5,7 @@ computed for it. An iterator goes through it (`runtime.datasets.dataset_pipeline
 element; an element is a tuple of arrays, one per component.
 
 Ops that apply a function to elements have it as an attribute, `function`: in a graph it is a
-function of that, in a plan the program that was planned of it (`flowscope.plan.element_functions`).
+function of that, in a plan the program that was planned of it (`plan.partition.element_functions`).
 What the function takes from outside stands behind the other inputs.
 """
 

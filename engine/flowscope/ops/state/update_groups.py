@@ -1,6 +1,6 @@
 """Ops that a plan puts around the writes of an update group, so that it is done as a whole or not.
 
-Users do not build with them: see `flowscope.plan.updates`.
+Users do not build with them: see `flowscope.plan.analysis.updates`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.codegen.variants import Probe
-from flowscope.plan.kernels import is_assignment
-from flowscope.plan.program import Node
+from flowscope.plan.ir.kernels import is_assignment
+from flowscope.plan.ir.program import Node
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer

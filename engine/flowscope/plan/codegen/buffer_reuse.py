@@ -24,10 +24,10 @@ from flowscope.ops.array.arrays import Fill, ZerosLike
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.core.send_recv import Send
 from flowscope.ops.state.variable_ops import AssignVariableOp
-from flowscope.plan.kernels import device_type
+from flowscope.plan.ir.kernels import device_type
+from flowscope.plan.ir.program import Node, Program, Value, outer_values
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Program, Value, outer_values
-from flowscope.plan.structured import LoopNode
 
 #: Up to about this size a new buffer costs nothing (measured: from 16 KB on it doubles the time).
 SMALL_BYTES = 1 << 13

@@ -8,9 +8,9 @@ from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.invocation import Invocation, InvocationError
-from flowscope.plan.program import Node
-from flowscope.plan.structured import loop_name
+from flowscope.plan.ir.invocation import Invocation, InvocationError
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.structured import loop_name
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.readings import SlotTable, StampTable

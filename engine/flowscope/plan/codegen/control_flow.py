@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
+from flowscope.plan.analysis.locations import Part
 from flowscope.plan.codegen.buffer_reuse import owned_variables, reuse_in_block
 from flowscope.plan.codegen.safepoints import LoopNames
 from flowscope.plan.codegen.unboxed import is_number, is_unboxable
-from flowscope.plan.locations import Part
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer
@@ -274,7 +274,7 @@ class _LoopWriter:
 
     def _inline_test(self) -> str | None:
         """The condition as one expression, if it is one; its parameters are placed then."""
-        from flowscope.plan.kernels import inlined_expression
+        from flowscope.plan.ir.kernels import inlined_expression
 
         writer, cond = self.writer, self.cond
         if cond is None or writer.probe.adds_to(cond):

@@ -20,10 +20,10 @@ from flowscope.graph.current_step import current_step
 from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.plan.codegen.safepoints import STRETCH_S, Safepoint
 from flowscope.plan.codegen.variants import Probe
-from flowscope.plan.crossings import credits, keys
-from flowscope.plan.memories import host_of
-from flowscope.plan.program import Node
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.crossings import credits, keys
+from flowscope.plan.ir.memories import host_of
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer

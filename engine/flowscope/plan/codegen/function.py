@@ -23,7 +23,9 @@ from flowscope.graph.constant import Const
 from flowscope.graph.expression import number_text, python_text
 from flowscope.graph.op import is_special
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.breakpoints import BlockBreakpoint
+from flowscope.plan.analysis.costs import Costs
+from flowscope.plan.analysis.locations import Part
+from flowscope.plan.analysis.updates import unsafe_inside, unsafe_positions
 from flowscope.plan.codegen.buffer_reuse import Reuse, can_reuse, out_expression, reuse
 from flowscope.plan.codegen.code import Code, Line, compiled
 from flowscope.plan.codegen.control_flow import write_cond, write_loop
@@ -54,15 +56,13 @@ from flowscope.plan.codegen.unboxed import (
     unboxed_values,
 )
 from flowscope.plan.codegen.variants import PLAIN, Probe, Variant
-from flowscope.plan.costs import Costs
-from flowscope.plan.crossings import is_crossing
-from flowscope.plan.kernels import counter, device_type, inlined_expression, own
-from flowscope.plan.locations import Part
-from flowscope.plan.modules import Modules
+from flowscope.plan.ir.breakpoints import BlockBreakpoint
+from flowscope.plan.ir.crossings import is_crossing
+from flowscope.plan.ir.kernels import counter, device_type, inlined_expression, own
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.updates import unsafe_inside, unsafe_positions
 
 #: Op types that nothing is written for: their order is all they do.
 _SILENT = frozenset({"NoOp", "AwaitUpdate"})

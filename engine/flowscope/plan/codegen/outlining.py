@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flowscope.graph.dtypes import resource
+from flowscope.plan.analysis.locations import nested_generator
 from flowscope.plan.codegen.control_flow import is_safe_inside, number_type
-from flowscope.plan.locations import nested_generator
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node
-from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer

@@ -20,7 +20,7 @@ import numpy as np
 
 from flowscope.graph.expression import into_buffer, python_text
 from flowscope.graph.shapes import size_of
-from flowscope.plan.program import Node
+from flowscope.plan.ir.program import Node
 
 #: Elements from which on it pays (measured: 30 % slower at 300 000, 40 to 55 % quicker at 10^6).
 LARGE = 1 << 19

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.program import Node
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.structured import LoopNode
 
 Array = Any
 

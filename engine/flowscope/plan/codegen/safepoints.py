@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.breakpoints import next_operation
-from flowscope.plan.locations import (
+from flowscope.plan.analysis.locations import (
     BlockLocation,
     DeoptState,
     LoopState,
@@ -30,8 +29,9 @@ from flowscope.plan.locations import (
     values_in,
     where_in,
 )
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.breakpoints import next_operation
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import Writer

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import resource
 from flowscope.plan.codegen.control_flow import number_type
+from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.passes.forks import ForkedSection, find_forks
 from flowscope.plan.passes.regions import Region
-from flowscope.plan.program import Node, Program, Value
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.flow import NoOp
+from flowscope.plan.analysis.locations import NestedRun
 from flowscope.plan.codegen.readings import StampTable
 from flowscope.plan.codegen.variants import Probe, Variant
-from flowscope.plan.locations import NestedRun
-from flowscope.plan.program import Node, Program
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer

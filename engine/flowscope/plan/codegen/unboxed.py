@@ -23,10 +23,10 @@ from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
 from flowscope.graph.expression import FIRST, Expression
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.kernels import device_type, is_assignment
-from flowscope.plan.known_ops import ADD, GREATER, LESS, LOGICAL_AND
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.ir.kernels import device_type, is_assignment
+from flowscope.plan.ir.known_ops import ADD, GREATER, LESS, LOGICAL_AND
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 _NUMBERS: tuple[DType, ...] = (int32, int64, float64)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.breakpoints import BlockBreakpoint, BreakpointTable, stands
-from flowscope.plan.program import Node, Program
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.breakpoints import BlockBreakpoint, BreakpointTable, stands
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer

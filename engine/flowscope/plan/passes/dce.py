@@ -12,9 +12,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from flowscope.ops.core.flow import Placeholder
-from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
-from flowscope.plan.rewriting import ProgramEdits, with_nodes
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.ir.program import Node, Program, Value, is_back_edge, outer_values
+from flowscope.plan.ir.rewriting import ProgramEdits, with_nodes
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 
 def eliminate_dead_code(program: Program) -> Program:

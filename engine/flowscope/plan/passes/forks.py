@@ -27,8 +27,8 @@ from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.host.py_functions import is_function
-from flowscope.plan.memories import is_host
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.ir.memories import is_host
+from flowscope.plan.ir.program import Node, Program, Value
 
 #: What has to be saved at least; a hand-over takes about 50 us.
 WORTH_S = 300e-6

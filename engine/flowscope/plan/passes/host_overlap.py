@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowscope.ops.host.py_functions import HostFunc, is_function
-from flowscope.plan.program import Node, Program, is_back_edge
-from flowscope.plan.rewriting import changed
+from flowscope.plan.ir.program import Node, Program, is_back_edge
+from flowscope.plan.ir.rewriting import changed
 
 
 def overlap(program: Program) -> Program:

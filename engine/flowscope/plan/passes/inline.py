@@ -24,8 +24,8 @@ from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.ops.core.flow import Identity
-from flowscope.plan.origins import PlannedOperations
-from flowscope.plan.program import (
+from flowscope.plan.ir.origins import PlannedOperations
+from flowscope.plan.ir.program import (
     Node,
     Program,
     TensorKey,
@@ -34,7 +34,7 @@ from flowscope.plan.program import (
     needed,
     outer_values,
 )
-from flowscope.plan.structured import LoopNode, kind_of, without_functions
+from flowscope.plan.ir.structured import LoopNode, kind_of, without_functions
 
 #: Plans the function of a node apart: (node, with its inputs) -> the node's op, with a program.
 PlanFunction = Callable[[Node], Any]
@@ -49,7 +49,7 @@ def inline(
         program: What `prune` returned.
         read: The op that reads a variable: of a fed variable it is the feed.
         operations: Those that nodes come from; it adds those of bodies.
-        plan_function: Plans a function that runs apart, see `flowscope.plan.element_functions`.
+        plan_function: Plans a function that runs apart, see `plan.partition.element_functions`.
     """
     if not any(
         isinstance(n.op, Call) or _functions(n) or has_own_function(n.op) for n in program.nodes

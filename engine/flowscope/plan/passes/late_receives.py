@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.program import Node, Program
-from flowscope.plan.rewriting import ProgramEdits
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.rewriting import ProgramEdits
 
 #: So many nodes of the receiving device may run between a transfer and its first use.
 AHEAD = 4

@@ -16,9 +16,9 @@ from __future__ import annotations
 import dataclasses
 
 from flowscope.ops.state.variable_ops import ReadVariableOp
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import ProgramEdits, changed, replaced
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.rewriting import ProgramEdits, changed, replaced
+from flowscope.plan.ir.structured import LoopNode
 
 
 def hoist_loop_invariants(program: Program) -> Program:

@@ -23,10 +23,10 @@ from flowscope.control.primitives import Enter, Exit, LoopCond, Merge, NextItera
 from flowscope.graph.dtypes import int64
 from flowscope.graph.lazy import mutable
 from flowscope.graph.op import Spec
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.program import Node, Program, Value, is_back_edge, outer_values
-from flowscope.plan.rewriting import ProgramEdits, in_order, origins_of
-from flowscope.plan.structured import LoopNode, LoopOp
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.program import Node, Program, Value, is_back_edge, outer_values
+from flowscope.plan.ir.rewriting import ProgramEdits, in_order, origins_of
+from flowscope.plan.ir.structured import LoopNode, LoopOp
 
 #: The names of the frames around, from the outermost.
 Path = tuple[str, ...]

@@ -34,9 +34,9 @@ from flowscope.graph.dtypes import bool_, int32, int64
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec, op_class
 from flowscope.ops.core.flow import Identity
-from flowscope.plan.effects import WORLD, is_worldly, leaves
-from flowscope.plan.known_ops import LESS, LESS_EQUAL
-from flowscope.plan.lowering import (
+from flowscope.plan.analysis.effects import WORLD, is_worldly, leaves
+from flowscope.plan.ir.known_ops import LESS, LESS_EQUAL
+from flowscope.plan.ir.lowering import (
     Branch,
     Key,
     LoweredBody,
@@ -46,8 +46,8 @@ from flowscope.plan.lowering import (
     copied,
     is_ambient,
 )
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, CondOp, LoopNode
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode, CondOp, LoopNode
 
 
 @dataclass(frozen=True, eq=False)

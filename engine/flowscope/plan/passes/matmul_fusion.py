@@ -27,10 +27,10 @@ from flowscope.control.matmul_ops import SumOfMatMuls, SumOfProducts, Transposed
 from flowscope.graph.lazy import frozen
 from flowscope.ops.linalg.products import MatMul
 from flowscope.ops.math.arithmetic import AddN
-from flowscope.plan.known_ops import ADD
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import ProgramEdits, changed, made_like, origins_of, uses
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.known_ops import ADD
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.rewriting import ProgramEdits, changed, made_like, origins_of, uses
+from flowscope.plan.ir.structured import LoopNode
 
 #: Products of so many rows are as quick alone.
 MANY_ROWS = 512

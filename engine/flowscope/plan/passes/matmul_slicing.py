@@ -17,9 +17,9 @@ from typing import Any
 from flowscope.control.matmul_ops import Part
 from flowscope.ops.array.joining import Split, SplitEven
 from flowscope.ops.linalg.products import MatMul
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import ProgramEdits, changed, made_like, origins_of, uses
-from flowscope.plan.structured import LoopNode
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.rewriting import ProgramEdits, changed, made_like, origins_of, uses
+from flowscope.plan.ir.structured import LoopNode
 
 
 def slice_matmuls(program: Program) -> Program:

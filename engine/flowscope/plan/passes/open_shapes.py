@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from flowscope.errors import OpError
 from flowscope.graph.op import Spec
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import with_specs
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.rewriting import with_specs
 
 
 def open_shapes(program: Program) -> Program:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
-from flowscope.plan.origins import named
-from flowscope.plan.program import Node, Program, Value, is_back_edge
-from flowscope.plan.rewriting import changed, in_order, with_nodes
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node, Program, Value, is_back_edge
+from flowscope.plan.ir.rewriting import changed, in_order, with_nodes
 
 
 def order(program: Program) -> Program:

@@ -30,13 +30,13 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
 from flowscope.ops.core.lossy_transfers import FromUpperHalf, UpperHalf
 from flowscope.ops.core.send_recv import Recv, Send, Transfer, TripCount
-from flowscope.plan.counted_loops import counted
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.memories import is_host, short_name
-from flowscope.plan.program import Node, Program, Value, devices_of, is_back_edge, outer_values
-from flowscope.plan.raw_crossings import check_raw_crossings
-from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import ValueLocation, ValueLocations
+from flowscope.plan.analysis.counted_loops import counted
+from flowscope.plan.analysis.value_locations import ValueLocation, ValueLocations
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.memories import is_host, short_name
+from flowscope.plan.ir.program import Node, Program, Value, devices_of, is_back_edge, outer_values
+from flowscope.plan.ir.raw_crossings import check_raw_crossings
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 
 @frozen

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from flowscope.graph.constant import Const
 from flowscope.graph.devices import DeviceSpec, contradict
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.rewriting import ProgramEdits
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.plan.placement.choices import Choices, Found, key_of, leader
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, tied
-from flowscope.plan.program import Node, Program
-from flowscope.plan.rewriting import ProgramEdits
-from flowscope.plan.structured import LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.placement.by_cost import ByCost

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.origins import PlannedOperations
-from flowscope.plan.program import Node, Program, TensorKey, Value
-from flowscope.plan.structured import kind_of
+from flowscope.plan.ir.origins import PlannedOperations
+from flowscope.plan.ir.program import Node, Program, TensorKey, Value
+from flowscope.plan.ir.structured import kind_of
 
 
 def prune(

@@ -1,7 +1,7 @@
 """Regions: the units that are scheduled as a whole.
 
 The feeds of a step are there before it starts, so a program is one region. Where something in it
-waits, the executor runs smaller ones: see `plan.region_formation`.
+waits, the executor runs smaller ones: see `plan.executables.region_formation`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Recv
-from flowscope.plan.program import Node, Program, Value
+from flowscope.plan.ir.program import Node, Program, Value
 
 
 @frozen

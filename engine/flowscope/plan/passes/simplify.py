@@ -29,9 +29,9 @@ from flowscope.graph.dtypes import resource, string, variant
 from flowscope.graph.expression import FIRST
 from flowscope.graph.op import Spec, has_kernel, kernel_of
 from flowscope.ops.core.flow import Placeholder
-from flowscope.plan.origins import OperationRef
-from flowscope.plan.program import Node, Program, Value, needed, versions
-from flowscope.plan.rewriting import ProgramEdits, changed, origins_of, with_nodes
+from flowscope.plan.ir.origins import OperationRef
+from flowscope.plan.ir.program import Node, Program, Value, needed, versions
+from flowscope.plan.ir.rewriting import ProgramEdits, changed, origins_of, with_nodes
 
 #: A folded constant has at most so many bytes: more is quicker made again than kept and read.
 FOLD_BYTES = 1 << 16

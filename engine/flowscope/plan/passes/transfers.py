@@ -1,7 +1,7 @@
 """Transfers: a value that is used where it does not lie is brought there, once.
 
-Where values lie `plan.value_locations` says: on a device, in its memory or, of what steers a
-program (`Op.host_outputs`, `Op.host_inputs`), in the host's. Who wants one elsewhere takes a
+Where values lie `plan.analysis.value_locations` says: on a device, in its memory or, of what steers
+a program (`Op.host_outputs`, `Op.host_inputs`), in the host's. Who wants one elsewhere takes a
 `Transfer`: one per value, device and memory. It stands
 
 - directly before the first use: so what has come is held as briefly as it can be;
@@ -26,13 +26,13 @@ from flowscope.graph.dtypes import float32, resource, variant
 from flowscope.graph.operation import where
 from flowscope.ops.core.lossy_transfers import LossyTransfer
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.memories import host_of, is_host, memory_of, short_name
-from flowscope.plan.origins import named
-from flowscope.plan.program import Node, Program, Value, devices_of
-from flowscope.plan.rewriting import ProgramEdits, explicit_inputs
-from flowscope.plan.structured import CondNode, LoopNode
-from flowscope.plan.value_locations import ValueLocation, ValueLocations, located
+from flowscope.plan.analysis.value_locations import ValueLocation, ValueLocations, located
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.memories import host_of, is_host, memory_of, short_name
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node, Program, Value, devices_of
+from flowscope.plan.ir.rewriting import ProgramEdits, explicit_inputs
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 
 def insert_transfers(program: Program, as_bfloat16: bool = False) -> Program:

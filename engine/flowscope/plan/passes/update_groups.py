@@ -29,12 +29,12 @@ from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Op, Spec
 from flowscope.ops.core.flow import Identity, NoOp
 from flowscope.ops.state.update_groups import AwaitUpdate, BeginUpdate, CheckUpdate, EndUpdate
-from flowscope.plan.effects import leaves, touched
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.memories import host_of, short_name
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import ProgramEdits, changed, origins_of, with_nodes
-from flowscope.plan.updates import UpdateGroup, gathered, let_go
+from flowscope.plan.analysis.effects import leaves, touched
+from flowscope.plan.analysis.updates import UpdateGroup, gathered, let_go
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.memories import host_of, short_name
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.rewriting import ProgramEdits, changed, origins_of, with_nodes
 
 
 def make_groups_whole(

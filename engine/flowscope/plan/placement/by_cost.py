@@ -7,10 +7,10 @@ from dataclasses import field
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
-from flowscope.plan.costs import Costs
+from flowscope.plan.analysis.costs import Costs
+from flowscope.plan.ir.program import Node, Program
 from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.simulation import Greedy, Group, Prediction
-from flowscope.plan.program import Node, Program
 
 #: A component with the devices that it can have.
 Component = tuple[Sequence[Node], Sequence[DeviceSpec]]

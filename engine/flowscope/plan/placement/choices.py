@@ -15,9 +15,9 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.dtypes import SMALL, string
 from flowscope.graph.op import Spec, has_kernel
 from flowscope.graph.operation import where
-from flowscope.plan.origins import named
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node
 from flowscope.plan.placement.ties import Ties, is_held
-from flowscope.plan.program import Node
 
 #: Dtypes that only the CPU's array module has.
 _CPU_ONLY = SMALL | {string}

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import contradict
 from flowscope.graph.operation import Operation, where
-from flowscope.plan.origins import named
-from flowscope.plan.program import Node, Program
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node, Program
 
 
 def check_colocation(program: Program, nodes: Sequence[Node], soft: bool) -> list[str]:

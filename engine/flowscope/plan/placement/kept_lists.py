@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.ops.core.flow import Identity
-from flowscope.plan.lowering import is_ambient
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.rewriting import ProgramEdits
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.plan.placement.choices import Choices, is_binding
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.ties import Ties, is_held, tied
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.rewriting import ProgramEdits
-from flowscope.plan.structured import LoopNode
 
 
 class _Kept(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flowscope.plan.device_profile import DeviceProfile, Link
-from flowscope.plan.memories import host_of, is_host, memory_of
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
+from flowscope.plan.ir.memories import host_of, is_host, memory_of
 
 
 def at_once(one: str, other: str) -> Link:

@@ -7,8 +7,8 @@ unless that gives a feed.
 
 from __future__ import annotations
 
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 
 class Makers:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowscope.plan.ir.program import Value
 from flowscope.plan.placement.machine import PlacementMachine
-from flowscope.plan.program import Value
 
 #: Seconds that it takes to hand a value from one thread to another.
 HAND_OVER_S = 51e-6

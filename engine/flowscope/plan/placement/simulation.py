@@ -2,7 +2,7 @@
 
 Simulated greedy execution: from the sources on, in the program's order, each node takes
 the device on which it would finish first. What it takes there follows from the costs of that moment
-(`flowscope.plan.costs`), from what has to be brought to it, and from how often it runs; a device
+(`plan.analysis.costs`), from what has to be brought to it, and from how often it runs; a device
 whose memory would be full is passed over. The first node of a component that does some work chooses
 for all of it. What does none - a constant, a variable that is read - goes along with the first node
 that uses it.
@@ -18,12 +18,12 @@ from collections.abc import Collection, Mapping, Sequence
 from flowscope.control.lists import EmptyList
 from flowscope.graph.constant import Const
 from flowscope.graph.dtypes import resource
-from flowscope.plan.costs import Costs
+from flowscope.plan.analysis.costs import Costs
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 from flowscope.plan.placement.machine import PlacementMachine
 from flowscope.plan.placement.makers import Makers
 from flowscope.plan.placement.schedule import SimulatedSchedule
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, LoopNode
 
 #: A component's nodes, and the numbers of the devices that it can have.
 Group = tuple[Sequence[Node], Sequence[int]]

@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from flowscope.graph.dtypes import bool_, int32, int64
 from flowscope.graph.op import Spec
 from flowscope.graph.shapes import size_of
-from flowscope.plan.lowering import is_ambient
-from flowscope.plan.program import Node, Program, Value
-from flowscope.plan.structured import CondNode, LoopNode
+from flowscope.plan.ir.lowering import is_ambient
+from flowscope.plan.ir.program import Node, Program, Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 
 #: The most elements of a value that is read on the host.
 MOST_ELEMENTS = 16

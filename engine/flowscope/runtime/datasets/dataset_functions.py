@@ -14,12 +14,12 @@ import numpy as np
 
 from flowscope.errors import CancelledError, OpError
 from flowscope.graph.current_step import current_step
-from flowscope.plan.back_ends import CodeTarget, Executable, code_back_ends
-from flowscope.plan.breakpoints import NO_TESTS
+from flowscope.plan.analysis.locations import Moves
 from flowscope.plan.codegen.variants import PLAIN
-from flowscope.plan.invocation import InvocationError
-from flowscope.plan.locations import Moves
-from flowscope.plan.modules import Modules
+from flowscope.plan.executables.back_ends import CodeTarget, Executable, code_back_ends
+from flowscope.plan.ir.breakpoints import NO_TESTS
+from flowscope.plan.ir.invocation import InvocationError
+from flowscope.plan.ir.modules import Modules
 from flowscope.plan.passes.regions import whole_region
 from flowscope.runtime.state.queue_transactions import goes_back
 from flowscope.runtime.state.random_generators import generator
@@ -27,7 +27,7 @@ from flowscope.runtime.step.driver import Driver
 from flowscope.runtime.step.failures import located
 
 if TYPE_CHECKING:
-    from flowscope.plan.element_functions import FunctionProgram
+    from flowscope.plan.partition.element_functions import FunctionProgram
     from flowscope.runtime.step.step import Step
     from flowscope.runtime.threads.host_calls import HostThreads
 

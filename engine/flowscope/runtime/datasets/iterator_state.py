@@ -32,7 +32,7 @@ from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.shapes import compatible, text
 from flowscope.graph.summary import counted
 from flowscope.ops.host.dataset_ops import DatasetValue, PrefetchDataset
-from flowscope.plan.element_functions import FunctionProgram
+from flowscope.plan.partition.element_functions import FunctionProgram
 from flowscope.runtime.datasets.dataset_ahead import Failed, Job, ahead_of, outcome
 from flowscope.runtime.datasets.dataset_functions import ElementFunction, PassControl
 from flowscope.runtime.datasets.dataset_pipelines import (

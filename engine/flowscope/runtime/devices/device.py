@@ -15,7 +15,7 @@ from typing import Any
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
-from flowscope.plan.device_profile import CPU_PROFILE, DeviceProfile
+from flowscope.plan.analysis.device_profile import CPU_PROFILE, DeviceProfile
 
 #: Has several threads take parts of a kernel: (how many, what takes one).
 ParallelFor = Callable[[int, Callable[[int], None]], None]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.plan.costs import PRODUCT_FLOPS_PER_S
-from flowscope.plan.device_profile import DeviceProfile, Link
+from flowscope.plan.analysis.costs import PRODUCT_FLOPS_PER_S
+from flowscope.plan.analysis.device_profile import DeviceProfile, Link
 from flowscope.plan.placement.machine import PlacementMachine, at_once
 from flowscope.runtime.devices.device import Device
 

@@ -1,4 +1,4 @@
-"""What array functions of a fake device cost: from their name and the shapes, as `plan.costs` does.
+"""What array functions of a fake device cost: from their name and the shapes, as `plan.analysis.costs` does.
 
 The rates are those of one core of a CPU; a device's profile says how many times quicker it is.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from flowscope.plan.costs import BYTES_PER_S, FLOPS_PER_S, PRODUCT_FLOPS_PER_S
+from flowscope.plan.analysis.costs import BYTES_PER_S, FLOPS_PER_S, PRODUCT_FLOPS_PER_S
 
 _PRODUCTS = frozenset(
     ["matmul", "dot", "tensordot", "einsum", "inner", "__matmul__", "__rmatmul__"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.plan.device_profile import DeviceProfile
+from flowscope.plan.analysis.device_profile import DeviceProfile
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices.device import Device, MakeTasks, ParallelFor
 from flowscope.runtime.devices.device_registry import DeviceRequest, device_types, maker_of

@@ -1,7 +1,7 @@
 """What a step takes on simulated devices: it runs, and a virtual clock is read.
 
 Fake accelerators advance their own time lines as they run. What runs on a CPU takes the host's time
-as `flowscope.plan.costs` says for the shapes that the step has; the same figures stand behind the
+as `plan.analysis.costs` says for the shapes that the step has; the same figures stand behind the
 placement by simulation, whose predictions can so be held against runs without a GPU.
 """
 
@@ -15,9 +15,9 @@ from flowscope.errors import InvalidArgumentError
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.plan.costs import estimate
-from flowscope.plan.kernels import device_type
-from flowscope.plan.program import Node, Value
+from flowscope.plan.analysis.costs import estimate
+from flowscope.plan.ir.kernels import device_type
+from flowscope.plan.ir.program import Node, Value
 from flowscope.runtime.devices.fake import FakeDevice
 
 if TYPE_CHECKING:

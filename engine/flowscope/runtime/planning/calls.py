@@ -11,11 +11,11 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import where
-from flowscope.plan.back_ends import Function
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests
-from flowscope.plan.invocation import Probe
+from flowscope.plan.executables.back_ends import Function
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.ir.invocation import Probe
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 from flowscope.runtime.planning.feeds import Converter
 from flowscope.runtime.planning.fetches import Rebuild
 from flowscope.runtime.state.queue_transactions import QueueUse

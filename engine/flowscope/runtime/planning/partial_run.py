@@ -10,9 +10,9 @@ from flowscope.errors import AbortedError, InvalidArgumentError
 from flowscope.graph.graph import Graph
 from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.plan.kernels import own
+from flowscope.plan.ir.kernels import own
+from flowscope.plan.ir.program import Node, Value
 from flowscope.plan.partial_run import Feeds, Stage
-from flowscope.plan.program import Node, Value
 from flowscope.runtime.planning.calls import PreparedCall, check_initialized
 from flowscope.runtime.planning.fetches import Flattened
 from flowscope.runtime.planning.planner import Planner, targets_of

@@ -19,11 +19,11 @@ from flowscope.graph.op import has_kernel
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.summary import duration
 from flowscope.ops.state.variable_ops import VarHandleOp
+from flowscope.plan.ir.program import Node, Program
 from flowscope.plan.passes.place import place
 from flowscope.plan.placement.choices import is_plain
 from flowscope.plan.placement.simulation import Greedy, Prediction
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node, Program
 from flowscope.runtime.state.resources import VariableState
 from flowscope.runtime.waits.waiting import acquire
 

@@ -20,17 +20,17 @@ from flowscope.graph.shapes import Dims
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp
-from flowscope.plan.back_ends import Function, code_back_ends
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.analysis.costs import Costs, CostTable, fed_specs
+from flowscope.plan.analysis.effects import is_worldly
 from flowscope.plan.codegen.variants import Breakpoints
-from flowscope.plan.costs import Costs, CostTable, fed_specs
-from flowscope.plan.effects import is_worldly
-from flowscope.plan.execution import Execution
-from flowscope.plan.modules import Modules
+from flowscope.plan.executables.back_ends import Function, code_back_ends
+from flowscope.plan.executables.execution import Execution
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Node, Program, devices_of
 from flowscope.plan.partial_run import Stage, Staged, staged
-from flowscope.plan.partitions import Mode
+from flowscope.plan.partition.partitions import Mode
 from flowscope.plan.plan import Plan, Request, in_mode, make_plan
-from flowscope.plan.program import Node, Program, devices_of
 from flowscope.runtime.config import ConfigProto
 from flowscope.runtime.devices.device import Device
 from flowscope.runtime.planning.calls import PreparedCall, identity, with_breakpoints
@@ -196,7 +196,7 @@ class Planner:
             return len(plan.partitions) > 1
         if not self._config.overlaps or plan.request.mode != "compiled":
             return False
-        from flowscope.plan.splitting import pays
+        from flowscope.plan.partition.splitting import pays
 
         machine = self.machine(available_cores())
         return pays(plan.program, machine, costs(plan.program)) and not plan.has_split_groups

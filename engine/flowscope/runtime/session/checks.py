@@ -9,7 +9,7 @@ from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpErr
 from flowscope.graph import default
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import runner
-from flowscope.plan.partitions import Mode
+from flowscope.plan.partition.partitions import Mode
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions
 from flowscope.runtime.planning.fetches import structure_key
 

@@ -14,8 +14,8 @@ import numpy as np
 from flowscope.errors import DTypeError, NotFoundError
 from flowscope.graph import providers
 from flowscope.graph.host_values import on_host
-from flowscope.plan.back_ends import BackEnd, Function
-from flowscope.plan.device_profile import Link
+from flowscope.plan.analysis.device_profile import Link
+from flowscope.plan.executables.back_ends import BackEnd, Function
 from flowscope.plan.plan import Plan
 from flowscope.runtime.devices.device import Device
 from flowscope.runtime.session.engine import Engine

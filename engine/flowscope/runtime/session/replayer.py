@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Crossing
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests
-from flowscope.plan.invocation import Probe
-from flowscope.plan.locations import StepLocation, StopPoint
+from flowscope.plan.analysis.locations import StepLocation, StopPoint
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.ir.invocation import Probe
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 from flowscope.runtime.planning.calls import PreparedCall
 from flowscope.runtime.planning.planner import Planner
 from flowscope.runtime.session.controls import Controls

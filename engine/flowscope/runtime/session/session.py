@@ -20,7 +20,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.definition import GraphDef
 from flowscope.graph.summary import counted
-from flowscope.plan.partitions import Mode
+from flowscope.plan.partition.partitions import Mode
 from flowscope.plan.plan import Plan
 from flowscope.runtime.config import ConfigProto, RunMetadata, RunOptions, StepStats
 from flowscope.runtime.devices.device import Device

@@ -19,7 +19,7 @@ from flowscope.errors import (
     DeadlineExceededError,
     UnavailableError,
 )
-from flowscope.plan.invocation import InvocationError
+from flowscope.plan.ir.invocation import InvocationError
 from flowscope.runtime.state.device_variable import PlacedVariable
 from flowscope.runtime.state.queue_state import Element
 from flowscope.runtime.state.resources import VariableState

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from flowscope.control.primitives import LoopCond, Switch
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.operation import Operation, where
-from flowscope.plan.origins import named
-from flowscope.plan.program import Node, Value
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node, Value
 
 #: Stands for the end of a node among its outputs, for what only waits for it.
 _ORDER = -1

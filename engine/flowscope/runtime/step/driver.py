@@ -28,16 +28,16 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.op import Op
 from flowscope.ops.core.send_recv import Recv, Send
 from flowscope.ops.host.py_functions import HostFunc
-from flowscope.plan.breakpoints import NO_TESTS, BreakTest
+from flowscope.plan.analysis.locations import DeoptState, RegionRun, StepLocation
 from flowscope.plan.codegen.code import Code
-from flowscope.plan.crossings import is_crossing
-from flowscope.plan.execution import Execution
-from flowscope.plan.invocation import Draw, Invocation, InvocationError, Probe
-from flowscope.plan.kernels import own
-from flowscope.plan.locations import DeoptState, RegionRun, StepLocation
-from flowscope.plan.modules import Modules
-from flowscope.plan.program import Node
-from flowscope.plan.structured import loop_name
+from flowscope.plan.executables.execution import Execution
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTest
+from flowscope.plan.ir.crossings import is_crossing
+from flowscope.plan.ir.invocation import Draw, Invocation, InvocationError, Probe
+from flowscope.plan.ir.kernels import own
+from flowscope.plan.ir.modules import Modules
+from flowscope.plan.ir.program import Node
+from flowscope.plan.ir.structured import loop_name
 from flowscope.runtime.state.random_generators import generator
 from flowscope.runtime.step.dead_fetches import dead_fetch
 from flowscope.runtime.step.failures import located

@@ -21,10 +21,10 @@ from flowscope.graph.operation import Operation, where
 from flowscope.graph.shapes import text
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.update_groups import CheckUpdate
-from flowscope.plan.invocation import Invocation, InvocationError
-from flowscope.plan.origins import named
+from flowscope.plan.ir.invocation import Invocation, InvocationError
+from flowscope.plan.ir.origins import named
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 
 
 class FailureNote:

@@ -12,8 +12,8 @@ from typing import Literal
 from flowscope.control.primitives import Enter
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import IterationAt, LoopAt, StepLocation, bytes_of
-from flowscope.plan.program import Node
+from flowscope.plan.analysis.locations import IterationAt, LoopAt, StepLocation, bytes_of
+from flowscope.plan.ir.program import Node
 
 
 @frozen

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from flowscope.plan.analysis.locations import StepLocation
 from flowscope.plan.codegen.code import Code, Line
-from flowscope.plan.locations import StepLocation
+from flowscope.plan.ir.program import Node, Program
+from flowscope.plan.ir.structured import LoopNode
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node, Program
-from flowscope.plan.structured import LoopNode
 from flowscope.runtime.step.step import Step
 from flowscope.runtime.trace.step_trace import ProbedInvocation, Rows, StepTrace, Tracer, clock
 

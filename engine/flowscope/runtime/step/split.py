@@ -20,10 +20,10 @@ import numpy as np
 
 from flowscope.errors import CancelledError, DeadlineExceededError, OpError
 from flowscope.graph.current_step import current_step, steps_of_threads
-from flowscope.plan.apart import CompiledPartition
-from flowscope.plan.back_ends import Function
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests
-from flowscope.plan.invocation import InvocationError
+from flowscope.plan.executables.back_ends import Function
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.ir.invocation import InvocationError
+from flowscope.plan.partition.compiled_partitions import CompiledPartition
 from flowscope.runtime.step.step import Step
 from flowscope.runtime.waits.gate import Gate
 from flowscope.runtime.waits.rendezvous import Channel, EndedWait, Pending, Rendezvous, Waiter

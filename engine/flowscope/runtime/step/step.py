@@ -21,8 +21,8 @@ from flowscope.runtime.threads import host_calls, interrupt
 from flowscope.runtime.threads.blas import one_thread
 
 if TYPE_CHECKING:
-    from flowscope.plan.breakpoints import BreakTests
-    from flowscope.plan.locations import StepLocation, StopPoint
+    from flowscope.plan.analysis.locations import StepLocation, StopPoint
+    from flowscope.plan.ir.breakpoints import BreakTests
     from flowscope.plan.plan import Plan
     from flowscope.runtime.planning.calls import PreparedCall
     from flowscope.runtime.state.shared_updates import SharedUpdates

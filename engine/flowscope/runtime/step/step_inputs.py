@@ -27,7 +27,7 @@ from flowscope.ops.host.printing import Printing, PrintLine
 from flowscope.ops.host.py_functions import EagerPyFunc, HostFunc, PyFunc
 from flowscope.ops.host.timing import Timestamp
 from flowscope.ops.state.variable_ops import VarHandleOp
-from flowscope.plan.effects import is_worldly
+from flowscope.plan.analysis.effects import is_worldly
 from flowscope.plan.plan import Plan
 from flowscope.runtime.state.resources import VariableState
 

@@ -1,6 +1,6 @@
 """Learning costs: a step runs one operation at a time, and a clock is read after each.
 
-The figures go into the session's table (`flowscope.plan.costs.CostTable`), from which plans that
+The figures go into the session's table (`plan.analysis.costs.CostTable`), from which plans that
 are made later take them.
 """
 
@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flowscope.plan.costs import CostTable
+from flowscope.plan.analysis.costs import CostTable
+from flowscope.plan.ir.program import Node, Value
+from flowscope.plan.ir.structured import CondNode, LoopNode
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node, Value
-from flowscope.plan.structured import CondNode, LoopNode
 
 if TYPE_CHECKING:
     from flowscope.runtime.session.session import Session
@@ -54,7 +54,7 @@ def learn_costs(
 
 
 class _Clock:
-    """Is told of each invocation; see `flowscope.plan.invocation.Probe`."""
+    """Is told of each invocation; see `flowscope.plan.ir.invocation.Probe`."""
 
     def __init__(self, plan: Plan, feeds: tuple[Any, ...], table: CostTable) -> None:
         self.found: dict[Node, float] = {}

@@ -17,12 +17,12 @@ import numpy as np
 from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Crossing, Recv, Send
-from flowscope.plan.apart import reconcile_back_ends
-from flowscope.plan.back_ends import Executable, Function
 from flowscope.plan.codegen.variants import PLAIN, Variant
+from flowscope.plan.executables.back_ends import Executable, Function
+from flowscope.plan.ir.program import Node
+from flowscope.plan.partition.compiled_partitions import reconcile_back_ends
 from flowscope.plan.passes.regions import whole_region
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 from flowscope.runtime.trace.sent_sizes import SizingChannel
 from flowscope.runtime.trace.step_trace import StepTrace, clock
 

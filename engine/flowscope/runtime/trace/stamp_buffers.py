@@ -21,8 +21,8 @@ from flowscope.plan.codegen.stamps import HEAD, MOST, BufferStamps, Stamped, Sta
 from flowscope.plan.codegen.variants import Variant
 
 if TYPE_CHECKING:
-    from flowscope.plan.back_ends import Executable
     from flowscope.plan.codegen.readings import SlotTable
+    from flowscope.plan.executables.back_ends import Executable
     from flowscope.plan.plan import Plan
     from flowscope.runtime.trace.native_stamps import Stamper
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from flowscope.plan.codegen.readings import Cursor, Reading, SlotTable
+from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
-from flowscope.plan.program import Node
 
 if TYPE_CHECKING:
     from flowscope.runtime.session.remote import RemoteFunction

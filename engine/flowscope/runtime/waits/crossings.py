@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.current_step import current_step
 from flowscope.ops.core.send_recv import Recv, Send
-from flowscope.plan.crossings import send_credit
-from flowscope.plan.program import Node
+from flowscope.plan.ir.crossings import send_credit
+from flowscope.plan.ir.program import Node
 
 if TYPE_CHECKING:
     from flowscope.executor.frames import Iteration

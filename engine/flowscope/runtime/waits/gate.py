@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Literal
 
 from flowscope.errors import CancelledError, DeadlineExceededError, FailedPreconditionError
 from flowscope.graph.current_step import current_step, steps_of_threads
-from flowscope.plan.breakpoints import NO_TESTS, BreakTests
-from flowscope.plan.locations import Moves, StepLocation, StopPoint
-from flowscope.plan.structured import loop_name
+from flowscope.plan.analysis.locations import Moves, StepLocation, StopPoint
+from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTests
+from flowscope.plan.ir.structured import loop_name
 from flowscope.runtime.threads import interrupt
 from flowscope.runtime.threads.interrupt import MAIN_THREAD
 from flowscope.runtime.waits.gate_states import (

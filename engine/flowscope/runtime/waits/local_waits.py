@@ -34,7 +34,7 @@ from flowscope.runtime.state.queue_state import QueueState
 from flowscope.runtime.waits.wait_graph import circles, stuck
 
 if TYPE_CHECKING:
-    from flowscope.plan.program import Node
+    from flowscope.plan.ir.program import Node
     from flowscope.runtime.step.step import Step
 
 #: One wait: its number within the step, the operation, its state and since when.

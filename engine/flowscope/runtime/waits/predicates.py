@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import StopPoint
+from flowscope.plan.analysis.locations import StopPoint
 
 if TYPE_CHECKING:
     from flowscope.runtime.step.step import Step

@@ -34,7 +34,7 @@ from typing import Any, Protocol
 from flowscope.errors import OpError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.lazy import frozen
-from flowscope.plan.locations import StopPoint
+from flowscope.plan.analysis.locations import StopPoint
 
 #: The numbers of the iterations around, from the outermost loop.
 Tag = tuple[int, ...]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flowscope.errors import InternalError
 from flowscope.graph.current_step import current_step, preparations_of_threads
-from flowscope.plan.locations import StopPoint
+from flowscope.plan.analysis.locations import StopPoint
 from flowscope.runtime.waits.gate_states import Preparation
 from flowscope.runtime.waits.rendezvous import Waiter
 

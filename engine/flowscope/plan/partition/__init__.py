@@ -1,0 +1,1 @@
+"""Programs of several devices: one part for each. `plan` enters by `partitions`."""
