@@ -10,7 +10,7 @@ from flowscope import cells
 from flowscope.cells.interrupts import deferred
 from flowscope.errors import OpError
 from flowscope.graph import origin
-from flowscope.live.bus import notebook
+from flowscope.live.watchers.bus import notebook
 from flowscope.runtime.session import engine
 from flowscope.runtime.threads import blas_kernels
 from flowscope_kernel.magics import FlowscopeMagics

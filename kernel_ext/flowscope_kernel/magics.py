@@ -20,7 +20,7 @@ from IPython.core.magic import (
     output_can_be_silenced,
 )
 
-from flowscope.live.show import show
+from flowscope.live.watchers.show import show
 from flowscope.tracing.profile import profile
 from flowscope.tracing.tables import KEYS
 from flowscope_widgets import panel

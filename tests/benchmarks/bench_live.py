@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.schema import Ack, Connect
-from flowscope.live.wire import to_wire
+from flowscope.live.protocol.schema import Ack, Connect
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.wire import to_wire
 
 ROUNDS = 7
 SIZES = (15_000, 36_000)

@@ -11,7 +11,7 @@ import threading
 import time
 
 import flowscope as fs
-from flowscope.live import bus
+from flowscope.live.watchers import bus
 
 ROUNDS = 15
 ITERATIONS = 3_000_000

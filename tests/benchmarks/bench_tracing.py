@@ -29,10 +29,10 @@ from bench import CASES
 from sides import make_peer
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.schema import Ack, AskSpans, Command, Connect
-from flowscope.live.traces import Tracing
-from flowscope.live.wire import to_wire
+from flowscope.live.answers.traces import Tracing
+from flowscope.live.protocol.schema import Ack, AskSpans, Command, Connect
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.wire import to_wire
 
 NAMES = ("step1000", "mlp784-sgd", "cnn", "lstm-loop")
 SLICE_S = 0.3

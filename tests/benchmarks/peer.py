@@ -162,7 +162,7 @@ class Watched:
 
     def __init__(self, fs: Any, length: int, seconds: float) -> None:
         """Prepares the step; each of the two loops takes about so many seconds."""
-        from flowscope.live.bus import LiveChannel
+        from flowscope.live.watchers.bus import LiveChannel
 
         self.step = Step(fs, length)
         self.feed = LiveChannel(self.step.session.graph, self.step.session)

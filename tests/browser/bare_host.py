@@ -8,8 +8,8 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from flowscope.live.schema import Snapshot
-from flowscope.live.wire import to_wire
+from flowscope.live.protocol.schema import Snapshot
+from flowscope.live.watchers.wire import to_wire
 
 #: What the kernel would answer is given; `sent` keeps what all views send, `ends` how they end.
 HOST = """async ([loader, script, style, snapshot, buffers, chosen]) => {

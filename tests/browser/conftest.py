@@ -33,7 +33,7 @@ from playwright.sync_api import (
 )
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers.bus import LiveChannel
 
 OUTPUT = Path(__file__).parent / "output"
 VIEWPORT: ViewportSize = {"width": 1400, "height": 900}

@@ -10,8 +10,8 @@ from bare_host import Host
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import GraphChange
+from flowscope.live.protocol.schema import GraphChange
+from flowscope.live.watchers.bus import LiveChannel
 
 #: Operations of the graph, all in one scope.
 MANY = 78_000

@@ -17,8 +17,8 @@ from bare_host import Host
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import Failure, SessionState, Snapshot
+from flowscope.live.protocol.schema import Failure, SessionState, Snapshot
+from flowscope.live.watchers.bus import LiveChannel
 
 
 @pytest.fixture

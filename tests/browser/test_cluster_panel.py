@@ -20,7 +20,7 @@ from flowscope.cluster.status import (
     WorkerStatus,
 )
 from flowscope.cluster.waits import by_gravity, findings, joined, state_found
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers.bus import LiveChannel
 from flowscope.runtime.session.engine import Engine
 
 

@@ -14,7 +14,7 @@ from live_host import LiveHost
 from playwright.sync_api import Locator, Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers.bus import LiveChannel
 
 PATIENCE_S = 20
 

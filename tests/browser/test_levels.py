@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import Command, Connect
-from flowscope.live.wire import message_from, to_json
+from flowscope.live.protocol.schema import Command, Connect
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import message_from, to_json
 
 #: Longest wait for another thread; only a broken program waits that long.
 PATIENCE_S = 30

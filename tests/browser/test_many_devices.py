@@ -16,7 +16,7 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers.bus import LiveChannel
 
 LAYERS = 6
 

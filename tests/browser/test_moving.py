@@ -11,8 +11,8 @@ from bare_host import Host
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import Snapshot
+from flowscope.live.protocol.schema import Snapshot
+from flowscope.live.watchers.bus import LiveChannel
 
 KINDS = ("tanh", "exp", "sin", "cos", "square", "abs", "sigmoid", "floor", "ceil")
 #: Counts what is drawn on the stage's canvas and beside it, and compares what two times were seen.

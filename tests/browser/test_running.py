@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import (
+from flowscope.live.protocol.schema import (
     Delta,
     FrameState,
     FromKernel,
@@ -23,7 +22,8 @@ from flowscope.live.schema import (
     Snapshot,
     Token,
 )
-from flowscope.live.wire import to_json
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import to_json
 
 FRAME = FrameState(
     id="loop",

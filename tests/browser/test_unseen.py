@@ -15,8 +15,8 @@ from bare_host import Host
 from playwright.sync_api import Page
 from unseen_models import UNSEEN
 
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import Snapshot
+from flowscope.live.protocol.schema import Snapshot
+from flowscope.live.watchers.bus import LiveChannel
 
 LEAST_PX = 8.99
 #: What answers at a glance: layers, losses, optimizers, what repeats, what is copied.

@@ -12,9 +12,9 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import AskExport, Choose, FromKernel
-from flowscope.live.wire import message_from, to_wire
+from flowscope.live.protocol.schema import AskExport, Choose, FromKernel
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import message_from, to_wire
 from flowscope_widgets.exporting import export
 
 HOST = """async ([loader, script, style]) => {

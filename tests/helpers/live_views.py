@@ -6,8 +6,8 @@ import json
 
 from process_channels import until
 
-from flowscope.live import schema
-from flowscope.live.wire import message_from, to_json
+from flowscope.live.protocol import schema
+from flowscope.live.watchers.wire import message_from, to_json
 
 
 class View:

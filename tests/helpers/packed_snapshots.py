@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.live.columns import nodes_of
-from flowscope.live.schema import Columns, Node, Origin, Output
+from flowscope.live.graphs.columns import nodes_of
+from flowscope.live.protocol.schema import Columns, Node, Origin, Output
 
 
 def unpacked(text: str) -> tuple[dict[str, Any], bytes]:

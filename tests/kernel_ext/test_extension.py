@@ -6,7 +6,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from packed_snapshots import nodes_of_packed
 
-from flowscope.live.schema import PROTOCOL
+from flowscope.live.protocol.schema import PROTOCOL
 
 PATIENCE_S = 60
 

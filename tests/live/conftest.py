@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flowscope.live import bus
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.bus import LiveChannel
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import threading
 import pytest
 
 import flowscope as fs
-from flowscope.live import bus, progress
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import Command
+from flowscope.live.answers import progress
+from flowscope.live.protocol.schema import Command
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.bus import LiveChannel
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from live_views import View
 
 import flowscope as fs
 from flowscope.debug.statistics import CHUNK, picture, statistics
-from flowscope.live import schema
-from flowscope.live.bus import LiveChannel
+from flowscope.live.protocol import schema
+from flowscope.live.watchers.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 

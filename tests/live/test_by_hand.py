@@ -8,9 +8,9 @@ import pytest
 
 import flowscope as fs
 from flowscope import raw_ops
-from flowscope.live import bus
-from flowscope.live.bus import LiveChannel
-from flowscope.live.nodes import node_of
+from flowscope.live.graphs.nodes import node_of
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -7,10 +7,10 @@ import threading
 
 from flowscope.cluster.status import ClusterStatus, WaitStatus
 from flowscope.errors import UnavailableError
-from flowscope.live.bus import LiveChannel
-from flowscope.live.clusters import ClusterQuestions
-from flowscope.live.schema import AskCluster, Cluster, Disconnect
-from flowscope.live.wire import message_from, to_json
+from flowscope.live.answers.clusters import ClusterQuestions
+from flowscope.live.protocol.schema import AskCluster, Cluster, Disconnect
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import message_from, to_json
 from flowscope.runtime.session.engine import Engine
 
 STATUS = ClusterStatus(

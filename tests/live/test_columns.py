@@ -7,11 +7,11 @@ import pathlib
 from work import calls_in
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
-from flowscope.live.columns import columns_of, nodes_of
-from flowscope.live.lowered import lowered_nodes
-from flowscope.live.nodes import Described
-from flowscope.live.wire import to_json, to_wire
+from flowscope.live.graphs.columns import columns_of, nodes_of
+from flowscope.live.graphs.lowered import lowered_nodes
+from flowscope.live.graphs.nodes import Described
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import to_json, to_wire
 
 VECTORS = pathlib.Path(__file__).parents[2] / "labextension/tests/vectors/columns.json"
 
@@ -95,8 +95,8 @@ def vector():
 
 
 def test_the_front_ends_vector_is_what_is_sent(monkeypatch):
-    monkeypatch.setattr("flowscope.live.nodes.made_at", lambda op: None)
-    monkeypatch.setattr("flowscope.live.columns.made_at", lambda op: None)
+    monkeypatch.setattr("flowscope.live.graphs.nodes.made_at", lambda op: None)
+    monkeypatch.setattr("flowscope.live.graphs.columns.made_at", lambda op: None)
     found = json.dumps(vector(), indent=None, ensure_ascii=True)
     if not VECTORS.exists():
         VECTORS.write_text(found + "\n", "utf-8")

@@ -8,9 +8,9 @@ from live_views import View
 from process_channels import until
 
 import flowscope as fs
-from flowscope.live import schema
-from flowscope.live.bus import LiveChannel
-from flowscope.live.recorded import RecordedFeed
+from flowscope.live.protocol import schema
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.recorded import RecordedFeed
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live import history, schema
-from flowscope.live.bus import LiveChannel
-from flowscope.live.tables import columns_of
-from flowscope.live.wire import message_from, to_json, to_wire
+from flowscope.live.answers import history
+from flowscope.live.protocol import schema
+from flowscope.live.protocol.tables import columns_of
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import message_from, to_json, to_wire
 
 pytestmark = pytest.mark.usefixtures("graph")
 PATIENCE_S = 60

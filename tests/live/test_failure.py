@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 

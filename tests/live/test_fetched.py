@@ -7,8 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from flowscope.live.fetched import PARTS, change, fetched
-from flowscope.live.wire import plain
+from flowscope.live.answers.fetched import PARTS, change, fetched
+from flowscope.live.watchers.wire import plain
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from live_views import View
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 WISH = {

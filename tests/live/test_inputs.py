@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.inputs import QueueMeter, helper_states, queue_states
+from flowscope.live.answers.inputs import QueueMeter, helper_states, queue_states
 
 pytestmark = pytest.mark.usefixtures("graph")
 train = fs.train
@@ -81,7 +81,7 @@ def test_an_iterator_is_told_as_a_queue_that_fills_itself(feed, ahead):
 
 def test_elements_a_second_are_those_of_the_last_seconds(monkeypatch):
     now_s, meter = [0.0], QueueMeter()
-    monkeypatch.setattr("flowscope.live.inputs.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr("flowscope.live.answers.inputs.time.monotonic", lambda: now_s[0])
     queue = fs.FIFOQueue(9, [fs.float32], [[]])
     take, fill = queue.dequeue_many(4), queue.enqueue_many([np.zeros(4, np.float32)])
     with fs.Session() as sess:

@@ -10,13 +10,14 @@ import time
 import pytest
 
 import flowscope as fs
-from flowscope.live import bus, progress
-from flowscope.live.bus import LiveChannel
-from flowscope.live.frames import FrameWatcher
-from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
-from flowscope.live.state import Meter
-from flowscope.live.typescript import typescript
-from flowscope.live.wire import message_from, to_json
+from flowscope.live.answers import progress
+from flowscope.live.answers.state import Meter
+from flowscope.live.protocol.schema import Command, Connect, Delta, Reply, Snapshot
+from flowscope.live.protocol.typescript import typescript
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.frames import FrameWatcher
+from flowscope.live.watchers.wire import message_from, to_json
 from flowscope.plan.analysis.locations import LoopAt, StepLocation
 from flowscope.runtime.session import engine
 from flowscope.runtime.waits.gate import Gate
@@ -273,7 +274,7 @@ def test_what_is_no_message_is_refused(bad):
 def test_the_front_ends_types_are_those_of_the_schema():
     path = pathlib.Path(__file__).parents[2] / "labextension/src/wire/messages.ts"
     assert path.read_text("utf-8") == typescript(), (
-        "run: python -m flowscope.live.typescript > " + path.name
+        "run: python -m flowscope.live.protocol.typescript > " + path.name
     )
 
 

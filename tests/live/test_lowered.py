@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.lowered import FIRST_ID, FOLLOW_S
-from flowscope.live.schema import Command, Connect, Delta, Reply, Snapshot
+from flowscope.live.graphs.lowered import FIRST_ID, FOLLOW_S
+from flowscope.live.protocol.schema import Command, Connect, Delta, Reply, Snapshot
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import flowscope as fs
-from flowscope.live.needs import fed_for, rows_of, unfed_placeholders, would_run
+from flowscope.live.graphs.needs import fed_for, rows_of, unfed_placeholders, would_run
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import flowscope as fs
-from flowscope.live.nesting import around, frame_path, givers, returns, takers
-from flowscope.live.nodes import node_of
-from flowscope.live.text import scope_tree, text
+from flowscope.live.graphs.nesting import around, frame_path, givers, returns, takers
+from flowscope.live.graphs.nodes import node_of
+from flowscope.live.graphs.text import scope_tree, text
 
 
 @pytest.fixture

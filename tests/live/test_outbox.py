@@ -7,10 +7,7 @@ import pytest
 from work import calls_in
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.bus import PERIOD_S, LiveChannel
-from flowscope.live.outbox import WINDOW, Outbox, merged
-from flowscope.live.schema import (
+from flowscope.live.protocol.schema import (
     PROTOCOL,
     Ack,
     Alive,
@@ -23,7 +20,10 @@ from flowscope.live.schema import (
     SessionState,
     Snapshot,
 )
-from flowscope.live.wire import message_from, to_json, to_wire
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.bus import PERIOD_S, LiveChannel
+from flowscope.live.watchers.outbox import WINDOW, Outbox, merged
+from flowscope.live.watchers.wire import message_from, to_json, to_wire
 from flowscope.runtime.session import engine
 
 

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
-from flowscope.live.nodes import Described
-from flowscope.live.schema import Node
-from flowscope.live.text import text
+from flowscope.live.graphs.nodes import Described
+from flowscope.live.graphs.text import text
+from flowscope.live.protocol.schema import Node
+from flowscope.live.watchers.bus import LiveChannel
 
 
 def layers(n):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
-from flowscope.live.partitioned import partition_nodes
-from flowscope.live.schema import Command
+from flowscope.live.graphs.partitioned import partition_nodes
+from flowscope.live.protocol.schema import Command
+from flowscope.live.watchers.bus import LiveChannel
 
 CONFIG = fs.ConfigProto(device_count={"CPU": 3})
 

@@ -7,11 +7,11 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
-from flowscope.live.bus import LiveChannel
-from flowscope.live.placing import Placing
-from flowscope.live.schema import PROTOCOL, AskPlacement, MoveWish
-from flowscope.live.state import GraphWatcher
-from flowscope.live.wire import message_from, to_json
+from flowscope.live.answers.placing import Placing
+from flowscope.live.answers.state import GraphWatcher
+from flowscope.live.protocol.schema import PROTOCOL, AskPlacement, MoveWish
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import message_from, to_json
 
 
 def test_an_operation_that_has_moved_is_told_though_no_other_is_placed(graph):

@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.recorded import NO_VALUES, NOTHING_RUNS, RecordedFeed
-from flowscope.live.schema import AskHistory, AskSpans, AskValues, Command, Connect, Disconnect
-from flowscope.live.tables import columns_of
-from flowscope.live.wire import to_wire
+from flowscope.live.protocol.schema import (
+    AskHistory,
+    AskSpans,
+    AskValues,
+    Command,
+    Connect,
+    Disconnect,
+)
+from flowscope.live.protocol.tables import columns_of
+from flowscope.live.watchers.recorded import NO_VALUES, NOTHING_RUNS, RecordedFeed
+from flowscope.live.watchers.wire import to_wire
 
 pytestmark = pytest.mark.usefixtures("graph")
 

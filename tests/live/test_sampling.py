@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.sampling import GONE_S, LASTS_S, SamplingSchedule
-from flowscope.live.tables import columns_of
-from flowscope.live.traces import Tracing
+from flowscope.live.answers.sampling import GONE_S, LASTS_S, SamplingSchedule
+from flowscope.live.answers.traces import Tracing
+from flowscope.live.protocol.tables import columns_of
 from flowscope.runtime.trace.tracers import attach, detach
 from flowscope.tracing import typical
 from flowscope.tracing.recorder import Recorder

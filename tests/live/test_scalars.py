@@ -7,8 +7,8 @@ import pytest
 from live_views import View
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
-from flowscope.live.scalars import POINTS, STEPS
+from flowscope.live.answers.scalars import POINTS, STEPS
+from flowscope.live.watchers.bus import LiveChannel
 
 pytestmark = pytest.mark.usefixtures("graph")
 

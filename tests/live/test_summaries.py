@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live import schema, summaries
-from flowscope.live.bus import LiveChannel
-from flowscope.live.recorded import NOTHING_RUNS, RecordedFeed
-from flowscope.live.tables import columns_of
-from flowscope.live.wire import message_from, to_wire
+from flowscope.live.answers import summaries
+from flowscope.live.protocol import schema
+from flowscope.live.protocol.tables import columns_of
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.recorded import NOTHING_RUNS, RecordedFeed
+from flowscope.live.watchers.wire import message_from, to_wire
 from flowscope.runtime.session.engine import Engine
 
 pytestmark = pytest.mark.usefixtures("graph")

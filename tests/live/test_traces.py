@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.schema import Ack, AskSpans, Command, Connect
-from flowscope.live.tables import Numbers, columns_of
-from flowscope.live.wire import message_from, to_wire
+from flowscope.live.protocol.schema import Ack, AskSpans, Command, Connect
+from flowscope.live.protocol.tables import Numbers, columns_of
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.wire import message_from, to_wire
 from flowscope.runtime.trace.tracers import FetchObserver
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -3,7 +3,7 @@
 import pytest
 
 import flowscope as fs
-from flowscope.live.traces import _EARLY_S, _SHARE, Tracing
+from flowscope.live.answers.traces import _EARLY_S, _SHARE, Tracing
 
 
 @pytest.fixture

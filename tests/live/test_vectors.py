@@ -9,8 +9,8 @@ import typing
 
 import pytest
 
-from flowscope.live import schema
-from flowscope.live.wire import message_from, to_json
+from flowscope.live.protocol import schema
+from flowscope.live.watchers.wire import message_from, to_json
 
 VECTORS = pathlib.Path(__file__).parents[2] / "labextension/tests/vectors/live.json"
 STEPS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel, shared_feed
+from flowscope.live.watchers.bus import LiveChannel, shared_feed
 from flowscope.runtime.session import engine
 from flowscope.runtime.session.engine import Engine
 
@@ -143,7 +143,7 @@ def test_a_view_finds_the_session_of_its_engine(engines, graph):
 
 
 def test_progress_is_seen_in_its_engine_alone(engines, graph):
-    from flowscope.live import progress
+    from flowscope.live.answers import progress
 
     x = fs.constant(1.0)
     other = session_of(engines[1], graph)

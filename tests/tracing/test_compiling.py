@@ -105,8 +105,8 @@ def test_buffers_are_used_again_and_steps_keep_their_own_readings(mode: str) -> 
 
 
 def test_spans_of_the_newest_step_are_told_before_anybody_has_looked_at_totals() -> None:
-    from flowscope.live.schema import AskSpans
-    from flowscope.live.traces import Tracing
+    from flowscope.live.answers.traces import Tracing
+    from flowscope.live.protocol.schema import AskSpans
 
     with fs.Graph().as_default() as graph, fs.Session(graph=graph) as sess:
         x, y = _chain(5)

@@ -8,8 +8,8 @@ import pytest
 from process_channels import until
 
 import flowscope as fs
-from flowscope.live import schema
-from flowscope.live.wire import message_from
+from flowscope.live.protocol import schema
+from flowscope.live.watchers.wire import message_from
 from flowscope_widgets import exporting, panel, picture
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -7,8 +7,8 @@ import traitlets
 from packed_snapshots import nodes_of_packed
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.schema import PROTOCOL
+from flowscope.live.protocol.schema import PROTOCOL
+from flowscope.live.watchers import bus
 from flowscope_widgets import graph_view
 from flowscope_widgets.displays import Displays
 

@@ -7,7 +7,7 @@ import pytest
 from packed_snapshots import nodes_of_packed, unpacked
 
 import flowscope as fs
-from flowscope.live.bus import LiveChannel
+from flowscope.live.watchers.bus import LiveChannel
 from flowscope_widgets import picture, saved
 from flowscope_widgets.packing import packed
 

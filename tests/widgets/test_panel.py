@@ -3,8 +3,8 @@
 import pytest
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.schema import PROTOCOL
+from flowscope.live.protocol.schema import PROTOCOL
+from flowscope.live.watchers import bus
 from flowscope_widgets import panel
 from flowscope_widgets.chosen import graph_key
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.live import bus
+from flowscope.live.watchers import bus
 from flowscope_widgets import FromNotebook, between_cells, panel
 from flowscope_widgets.fed import Fed
 

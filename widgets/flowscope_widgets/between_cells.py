@@ -13,7 +13,7 @@ from typing import Any
 
 from IPython import get_ipython
 
-from flowscope.live.bus import notebook
+from flowscope.live.watchers.bus import notebook
 from flowscope_widgets.subshell import running_kernel
 
 _waiting: deque[Callable[[], None]] = deque()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.graph import Graph
-from flowscope.live.nodes import node_of
+from flowscope.live.graphs.nodes import node_of
 
 
 def difference(graph: Graph, other: Graph) -> dict[str, str]:

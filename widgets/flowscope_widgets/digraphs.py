@@ -12,9 +12,9 @@ from typing import Any
 
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import LiveChannel
-from flowscope.live.lowered import lowered_nodes
-from flowscope.live.partitioned import partition_nodes
+from flowscope.live.graphs.lowered import lowered_nodes
+from flowscope.live.graphs.partitioned import partition_nodes
+from flowscope.live.watchers.bus import LiveChannel
 from flowscope.plan.plan import Plan
 from flowscope.runtime.session.session import Session
 from flowscope_widgets import picture

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from flowscope.errors import InvalidArgumentError, OpError
-from flowscope.live.batches import Batches
-from flowscope.live.bus import LiveChannel
-from flowscope.live.recorded import RecordedFeed
-from flowscope.live.schema import AskExport, Export
+from flowscope.live.answers.batches import Batches
+from flowscope.live.protocol.schema import AskExport, Export
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.recorded import RecordedFeed
 from flowscope.tracing.chrome import chrome_trace
 from flowscope.tracing.files import save
 from flowscope.tracing.recording import Recording

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError, NotFoundError
-from flowscope.live.bus import notebook
+from flowscope.live.watchers.bus import notebook
 
 #: Longest text of a literal: what is longer is better made in a cell.
 CHARS = 10_000

@@ -18,7 +18,7 @@ import traitlets
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import LiveChannel, shared_feed
+from flowscope.live.watchers.bus import LiveChannel, shared_feed
 from flowscope.runtime.session.session import Session
 from flowscope_widgets import panel
 from flowscope_widgets.displays import Displays

@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 
 from flowscope.errors import FailedPreconditionError
-from flowscope.live.recorded import RecordedFeed
-from flowscope.live.schema import FromKernel
+from flowscope.live.protocol.schema import FromKernel
+from flowscope.live.watchers.recorded import RecordedFeed
 from flowscope_widgets.packing import packed_messages
 
 _STATIC = pathlib.Path(__file__).parent / "static"

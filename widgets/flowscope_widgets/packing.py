@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.live.schema import FromKernel, Snapshot
-from flowscope.live.wire import to_wire
+from flowscope.live.protocol.schema import FromKernel, Snapshot
+from flowscope.live.watchers.wire import to_wire
 
 _NUMBER_BYTES = 4
 #: At the highest level it takes three times as long and saves 4 %.

@@ -13,7 +13,7 @@ import comm as comms
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import shared_feed
+from flowscope.live.watchers.bus import shared_feed
 from flowscope.runtime.session import engine
 from flowscope_widgets.chosen import graph_key
 from flowscope_widgets.subshell import listen_while_busy

@@ -16,10 +16,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flowscope.live.columns import columns_of
-from flowscope.live.schema import Node
-from flowscope.live.text import text
-from flowscope.live.wire import plain
+from flowscope.live.graphs.columns import columns_of
+from flowscope.live.graphs.text import text
+from flowscope.live.protocol.schema import Node
+from flowscope.live.watchers.wire import plain
 
 _SCRIPT = Path(__file__).parent / "static" / "picture.js"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import traitlets
 
-from flowscope.live.bus import LiveChannel
-from flowscope.live.run_schema import FetchChange, Need
+from flowscope.live.protocol.run_schema import FetchChange, Need
+from flowscope.live.watchers.bus import LiveChannel
 from flowscope_widgets.run_setup import Setup, setup_of
 from flowscope_widgets.runs import Run
 

@@ -16,12 +16,12 @@ from weakref import WeakKeyDictionary
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.live.bus import LiveChannel, notebook
-from flowscope.live.fetched import fetched
-from flowscope.live.needs import fed_for, rows_of, unfed_placeholders, would_run
-from flowscope.live.nodes import output_of
-from flowscope.live.run_schema import Need, Outcome, RunSetup
-from flowscope.live.wire import plain
+from flowscope.live.answers.fetched import fetched
+from flowscope.live.graphs.needs import fed_for, rows_of, unfed_placeholders, would_run
+from flowscope.live.graphs.nodes import output_of
+from flowscope.live.protocol.run_schema import Need, Outcome, RunSetup
+from flowscope.live.watchers.bus import LiveChannel, notebook
+from flowscope.live.watchers.wire import plain
 from flowscope.runtime.planning.feeds import flatten_feeds
 from flowscope.runtime.planning.fetches import Flattened
 from flowscope_widgets import between_cells

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.live.fetched import change
-from flowscope.live.run_schema import FetchChange, Outcome
+from flowscope.live.answers.fetched import change
+from flowscope.live.protocol.run_schema import FetchChange, Outcome
 
 #: Runs whose values are kept, and how many bytes of values besides those of the latest.
 KEPT = 8

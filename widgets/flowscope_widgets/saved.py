@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.live.schema import Snapshot
+from flowscope.live.protocol.schema import Snapshot
 from flowscope_widgets import picture
 from flowscope_widgets.packing import packed
 

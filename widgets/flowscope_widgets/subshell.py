@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from flowscope.live.bus import notebook
+from flowscope.live.watchers.bus import notebook
 
 
 def listen_while_busy(comm: Any) -> None:

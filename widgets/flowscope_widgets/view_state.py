@@ -14,9 +14,9 @@ import traitlets
 
 from flowscope.errors import DTypeError, FailedPreconditionError, OpError
 from flowscope.graph.graph import Graph
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import AskExport, Choose, Command, FromKernel, Reply
-from flowscope.live.wire import message_from, to_wire
+from flowscope.live.protocol.schema import AskExport, Choose, Command, FromKernel, Reply
+from flowscope.live.watchers.bus import LiveChannel
+from flowscope.live.watchers.wire import message_from, to_wire
 from flowscope_widgets.chosen import ChosenIteration, graph_key, iteration_from, selection_from
 from flowscope_widgets.difference import difference
 from flowscope_widgets.run_control import RunControl

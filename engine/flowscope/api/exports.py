@@ -145,9 +145,9 @@ NAMES = {
     "flowscope.graph.serialization.definition": "GraphDef NodeDef",
     "flowscope.graph.serialization.meta": "MetaGraphDef",
     "flowscope.graph.shapes": "Dimension TensorShape dimension_at_index dimension_value",
-    "flowscope.live.ipython": "load_ipython_extension unload_ipython_extension",
-    "flowscope.live.progress": "progress",
-    "flowscope.live.show": "save_html show to_graphviz",
+    "flowscope.live.watchers.ipython": "load_ipython_extension unload_ipython_extension",
+    "flowscope.live.answers.progress": "progress",
+    "flowscope.live.watchers.show": "save_html show to_graphviz",
     "flowscope.ops.input.examples": (
         "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example "
         "parse_single_example parse_single_sequence_example"

@@ -59,9 +59,9 @@ NAMES = {
     "flowscope.graph.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "flowscope.graph.specs": "IndexedSlicesSpec TensorSpec",
     "flowscope.graph.tensor_proto": "AttrValue make_ndarray make_tensor_proto",
-    "flowscope.live.ipython": "load_ipython_extension unload_ipython_extension",
-    "flowscope.live.progress": "progress",
-    "flowscope.live.show": "save_html show to_graphviz",
+    "flowscope.live.watchers.ipython": "load_ipython_extension unload_ipython_extension",
+    "flowscope.live.answers.progress": "progress",
+    "flowscope.live.watchers.show": "save_html show to_graphviz",
     "flowscope.ops.array.arrays": (
         "fill lin_space linspace meshgrid ones ones_like range rank shape shape_n size zeros "
         "zeros_like"

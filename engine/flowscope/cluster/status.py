@@ -1,6 +1,6 @@
 """What is told of a cluster: its workers, what they hold, and what each waits for.
 
-Plain records: a view is told them as they are (`flowscope.live.cluster_schema`), so their fields
+Plain records: a view is told them as they are (`live.protocol.cluster_schema`), so their fields
 are numbers, texts and tuples of these.
 """
 

@@ -1,4 +1,4 @@
-/** Operations as binary columns, back to nodes: see flowscope/live/columns.py and `COLUMNS`. */
+/** Operations as binary columns, back to nodes: see flowscope/live/graphs/columns.py and `COLUMNS`. */
 import { COLUMNS, type Columns, type FromKernel, type Node, type ValueState } from "./messages.js";
 import { finish, SLICE, type Sliced } from "./sliced.js";
 import { filled } from "./tables.js";

@@ -1,4 +1,4 @@
-// Generated from flowscope.live.schema by flowscope.live.typescript: do not edit.
+// Generated from flowscope.live.protocol.schema by flowscope.live.protocol.typescript: do not edit.
 
 export const PROTOCOL = 14;
 

@@ -1,4 +1,4 @@
-/** Tables of numbers as they travel, see flowscope/live/tables.py: columns in a buffer of the message. */
+/** Tables of numbers as they travel, see flowscope/live/protocol/tables.py: columns in a buffer of the message. */
 import type { Buffer } from "./columns.js";
 import type { Table } from "./messages.js";
 

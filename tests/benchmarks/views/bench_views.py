@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.wire import to_wire
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.wire import to_wire
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -29,9 +29,9 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import flowscope as fs
-from flowscope.live import bus
-from flowscope.live.schema import Delta, SessionState
-from flowscope.live.wire import to_wire
+from flowscope.live.protocol.schema import Delta, SessionState
+from flowscope.live.watchers import bus
+from flowscope.live.watchers.wire import to_wire
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

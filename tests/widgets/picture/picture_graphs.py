@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowscope.live.schema import Carried, Node, Output
+from flowscope.live.protocol.schema import Carried, Node, Output
 
 
 class Maker:

@@ -15,8 +15,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
-from flowscope.live.bus import LiveChannel
-from flowscope.live.schema import Node
+from flowscope.live.protocol.schema import Node
+from flowscope.live.watchers.bus import LiveChannel
 from flowscope_widgets import digraphs, panel, picture
 
 pytestmark = pytest.mark.usefixtures("drawn")

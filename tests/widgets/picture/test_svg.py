@@ -14,7 +14,7 @@ from pathlib import Path
 import picture_graphs as graphs
 import pytest
 
-from flowscope.live.schema import Node
+from flowscope.live.protocol.schema import Node
 from flowscope_widgets import picture
 
 pytestmark = pytest.mark.usefixtures("drawn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import picture_graphs as graphs
 
-from flowscope.live.text import LINES
+from flowscope.live.graphs.text import LINES
 from flowscope_widgets.picture import text
 
 

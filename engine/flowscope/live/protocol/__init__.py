@@ -1,0 +1,1 @@
+"""The messages between the engine and a view, as data. Everybody enters by `schema`."""

@@ -1,0 +1,58 @@
+"""What a view is told of queues, runners and hooks: a part of `live.protocol.schema`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class QueueWait:
+    """An operation that waits at a queue."""
+
+    #: The operation; None where it is not one of the graph as written.
+    op: int | None
+    name: str
+    #: What it waits for.
+    kind: Literal["space", "elements"]
+    #: Whole seconds for which it has waited.
+    seconds: int
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """How full a queue is, and who waits at it."""
+
+    #: The operation of its handle.
+    op: int
+    #: Elements that it holds, and may hold at most; of an iterator those that are computed ahead.
+    size: int
+    capacity: int
+    #: Operations that wait for space, and those that wait for elements.
+    enqueues: int
+    dequeues: int
+    is_closed: bool
+    #: Whether it is an iterator: it computes its elements itself, and is closed at its end.
+    fills_itself: bool = False
+    #: Elements that stay in until it is closed.
+    least: int = 0
+    #: Elements that were taken out a second, over the last seconds; None where none were.
+    per_s: float | None = None
+    #: The waits that are known, the longest first; of many some.
+    waits: tuple[QueueWait, ...] = ()
+    #: Why a producer has failed that has put nothing in since; "" where none has.
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class HelperState:
+    """A thread or a hook that belongs to a session's input and training."""
+
+    kind: Literal["runner", "coordinator", "hook"]
+    name: str
+    #: The operation that it runs; None for none.
+    op: int | None
+    #: What it does or waits for.
+    text: str
+    #: Whether it has ended with an error.
+    has_failed: bool = False
