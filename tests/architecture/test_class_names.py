@@ -24,7 +24,7 @@ def classes() -> dict[str, list[str]]:
     """The modules in which each name stands for a class, but for those of messages to views."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(ROOT.rglob("*.py")):
-        if not (path.stem.endswith("schema") or path.match("cluster/status.py")):
+        if not (path.stem.endswith("schema") or path.match("cluster/watch/status.py")):
             for node in ast.parse(path.read_text("utf-8")).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found[node.name].append(path.relative_to(ROOT).as_posix())

@@ -17,7 +17,7 @@ ROOT = Path(fs.__file__).parent
 
 #: Classes that are not in `flowscope.errors`, and where they end.
 INTERNAL = {
-    "cluster.sent_objects.LackError": "`cluster.failures` tells it as its public base",
+    "cluster.shipping.sent_objects.LackError": "`cluster.shipping.failures` tells it as its public base",
     "cluster.transport.connector._UnreachableError": "`Connector.connect_all` hands out its base",
     "cluster.transport.runs.LateAnswerError": "those who ask catch it, or hand out its base",
     "cluster.transport.steps._Ended": "what is left of a step that has ended; nobody is told",

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
+from flowscope.cluster.transport.encoding.tls import TLSContexts
 from flowscope.cluster.transport.endpoint import Endpoint
-from flowscope.cluster.transport.tls import TLSContexts
 
 if TYPE_CHECKING:
     from dask_ports import DaskPorts

@@ -12,14 +12,14 @@ from live_host import LiveHost
 from playwright.sync_api import Page, expect
 
 import flowscope as fs
-from flowscope.cluster.status import (
+from flowscope.cluster.watch.status import (
     ClusterStatus,
     LostState,
     QueueFill,
     WaitStatus,
     WorkerStatus,
 )
-from flowscope.cluster.waits import by_gravity, findings, joined, state_found
+from flowscope.cluster.watch.waits import by_gravity, findings, joined, state_found
 from flowscope.live.watchers.bus import LiveChannel
 from flowscope.runtime.session.engine import Engine
 

@@ -17,8 +17,8 @@ import pytest
 from local_clusters import wait_until
 
 import flowscope as fs
-from flowscope.cluster.registry import HELD_METRIC
-from flowscope.cluster.tasks import task_name
+from flowscope.cluster.membership.tasks import task_name
+from flowscope.cluster.servers.registry import HELD_METRIC
 from flowscope.errors import FailedPreconditionError
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flowscope.cluster.clocks import DRIFT, ClockOffset, ClockSample
+from flowscope.cluster.watch.clocks import DRIFT, ClockOffset, ClockSample
 
 
 def test_the_true_offset_lies_within_the_bound():

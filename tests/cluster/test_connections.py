@@ -3,7 +3,7 @@
 import socket
 
 from flowscope.cluster.transport.connections import Connection
-from flowscope.cluster.transport.macs import Macs
+from flowscope.cluster.transport.encoding.macs import Macs
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.sender import Sender
 

@@ -21,8 +21,8 @@ from own_threads import own_threads
 from process_channels import RECEIVER, SENDER, by_device, soon, until
 
 import flowscope as fs
-from flowscope.cluster.dask_comm import _WINDOW_BYTES, DaskStreams, _Stream, relay
-from flowscope.cluster.tasks import Task, task_name
+from flowscope.cluster.membership.tasks import Task, task_name
+from flowscope.cluster.servers.dask_comm import _WINDOW_BYTES, DaskStreams, _Stream, relay
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError

@@ -9,7 +9,7 @@ from process_channels import RECEIVER, SENDER, by_device
 
 from flowscope.cluster.transport.boxes import InBox
 from flowscope.cluster.transport.channel import KeyTable, StepId
-from flowscope.cluster.transport.frames import (
+from flowscope.cluster.transport.encoding.frames import (
     address,
     large_frame,
     number_frame,
@@ -17,10 +17,10 @@ from flowscope.cluster.transport.frames import (
     step_bytes,
     value_frame,
 )
+from flowscope.cluster.transport.encoding.messages import MessageReader, packed
+from flowscope.cluster.transport.encoding.values import decoded, empty, encoded
 from flowscope.cluster.transport.links import PeerLink
-from flowscope.cluster.transport.messages import MessageReader, packed
 from flowscope.cluster.transport.steps import Steps
-from flowscope.cluster.transport.values import decoded, empty, encoded
 from flowscope.errors import DataLossError, InvalidArgumentError, OpError
 
 KEYS = [f"{SENDER}/device:CPU:0;{RECEIVER}/device:CPU:0;x:{i}" for i in range(3)]

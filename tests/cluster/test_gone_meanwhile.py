@@ -22,9 +22,9 @@ from local_clusters import free_addresses, kept_away, wait_until
 from struck import Strike, after, before, raises
 
 import flowscope as fs
-from flowscope.cluster import plugin
-from flowscope.cluster.membership import Cluster
-from flowscope.cluster.registry import Registry
+from flowscope.cluster.client.membership import Cluster
+from flowscope.cluster.servers import plugin
+from flowscope.cluster.servers.registry import Registry
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.runs import Answers
 from flowscope.errors import FailedPreconditionError, UnavailableError

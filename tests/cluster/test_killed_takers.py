@@ -16,7 +16,7 @@ from fault_matrix import Processes, scheduler_file
 from local_clusters import wait_until
 
 import flowscope as fs
-from flowscope.cluster.tasks import task_name
+from flowscope.cluster.membership.tasks import task_name
 
 pytestmark = pytest.mark.slow
 ELEMENTS = 3000

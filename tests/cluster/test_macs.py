@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from process_channels import RECEIVER, SENDER, FreeGate, by_device, soon
 
-from flowscope.cluster.transport import poly1305
 from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.encoding import poly1305
+from flowscope.cluster.transport.encoding.macs import RECORD_BYTES, Macs
 from flowscope.cluster.transport.endpoint import Endpoint
-from flowscope.cluster.transport.macs import RECORD_BYTES, Macs
 from flowscope.errors import DataLossError, UnavailableError
 
 KEYS = (b"a session key of 32 bytes, for us", b"a session key of 32 bytes, of them")

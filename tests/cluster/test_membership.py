@@ -13,8 +13,8 @@ from local_clusters import local_cluster as started_cluster, wait_until
 from tls_files import CERT, KEY, ROLES
 
 import flowscope as fs
-from flowscope.cluster.registry import HELD_METRIC, STEPS_METRIC, Registry
-from flowscope.cluster.tasks import TaskNumbers, WorkerFacts, task_name
+from flowscope.cluster.membership.tasks import TaskNumbers, WorkerFacts, task_name
+from flowscope.cluster.servers.registry import HELD_METRIC, STEPS_METRIC, Registry
 from flowscope.errors import FailedPreconditionError, UnavailableError
 
 TASKS = [task_name("worker", i) for i in range(3)]

@@ -15,8 +15,8 @@ from local_clusters import wait_until
 from own_folders import Folder
 
 import flowscope as fs
-from flowscope.cluster.own_modules import is_own, needed
-from flowscope.cluster.sent_modules import SentModule, SentModules, digest_of
+from flowscope.cluster.shipping.own_modules import is_own, needed
+from flowscope.cluster.shipping.sent_modules import SentModule, SentModules, digest_of
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 
 WORKER = "/job:worker/task:0"

@@ -14,7 +14,7 @@ from local_clusters import free_addresses
 from tls_files import dask_settings
 
 import flowscope as fs
-from flowscope.cluster.tasks import TaskNumbers, WorkerFacts
+from flowscope.cluster.membership.tasks import TaskNumbers, WorkerFacts
 from flowscope.errors import (
     DeadlineExceededError,
     FailedPreconditionError,

@@ -7,8 +7,8 @@ import pytest
 from cluster_hosts import hosts_here, on, worker
 
 import flowscope as fs
-from flowscope.cluster.plans import PlanPeer, Shipment, keys_of, loads
-from flowscope.cluster.transport.messages import MessageReader
+from flowscope.cluster.shipping.plans import PlanPeer, Shipment, keys_of, loads
+from flowscope.cluster.transport.encoding.messages import MessageReader
 from flowscope.plan.ir.memories import host_of
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -15,7 +15,7 @@ import pytest
 from local_clusters import local_cluster as started_cluster, wait_until
 
 import flowscope as fs
-from flowscope.cluster.client_watch import ClientWatch
+from flowscope.cluster.worker.client_watch import ClientWatch
 
 #: A client whose dequeue waits until it is stopped; when it thaws, it runs another step.
 CLIENT = """

@@ -10,8 +10,8 @@ import pytest
 from local_clusters import wait_until
 from struck import Strike, after, before
 
-from flowscope.cluster.host import Host
 from flowscope.cluster.transport.endpoint import Endpoint
+from flowscope.cluster.worker.host import Host
 from flowscope.errors import UnavailableError
 
 SECRET = b"the secret of this cluster"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from flowscope.cluster.status import (
+from flowscope.cluster.watch.status import (
     ClusterStatus,
     Finding,
     WorkerStatus,

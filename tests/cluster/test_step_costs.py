@@ -16,7 +16,7 @@ import pytest
 from cluster_hosts import hosts_here
 
 import flowscope as fs
-from flowscope.cluster.transport.messages import packed
+from flowscope.cluster.transport.encoding.messages import packed
 
 STEPS = 40
 #: Calls of functions of Python, by worker, besides, and at a worker.

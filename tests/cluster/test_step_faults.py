@@ -384,7 +384,7 @@ def test_a_worker_that_fails_and_does_not_say_why_is_unavailable(ends, is_other_
     with on(1):
         z = y + 1
     answers = threading.Event()
-    monkeypatch.setattr("flowscope.cluster.step._ENDS_S", 0.1)
+    monkeypatch.setattr("flowscope.cluster.client.step._ENDS_S", 0.1)
     with fs.Session(cluster) as sess:
         assert sess.run(z, {n: 1}) == 2
         monkeypatch.setattr(

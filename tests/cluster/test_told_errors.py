@@ -15,9 +15,9 @@ from local_clusters import local_cluster, wait_until
 
 import flowscope as fs
 from flowscope import errors
-from flowscope.cluster import failures
-from flowscope.cluster.losses import killed_for_memory, removed_why
+from flowscope.cluster.shipping import failures
 from flowscope.cluster.transport.runs import LateAnswerError
+from flowscope.cluster.watch.losses import killed_for_memory, removed_why
 from flowscope.errors import InvalidArgumentError, OpError, UnavailableError, UnknownError
 from flowscope.runtime.step.split import DerivedError
 

@@ -16,8 +16,8 @@ from process_channels import RECEIVER, SENDER, FreeGate, by_device, soon, until
 from tls_files import CERT, KEY
 
 from flowscope.cluster.transport.channel import StepId
+from flowscope.cluster.transport.encoding.tls import TLSContexts
 from flowscope.cluster.transport.endpoint import Endpoint
-from flowscope.cluster.transport.tls import TLSContexts
 from flowscope.errors import AbortedError, UnavailableError
 
 A, B = (f"{p}/device:CPU:0" for p in (SENDER, RECEIVER))

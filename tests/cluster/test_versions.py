@@ -10,7 +10,7 @@ import pytest
 from local_clusters import local_cluster, wait_until
 
 import flowscope as fs
-from flowscope.cluster.versions import Rounding, refusal, versions
+from flowscope.cluster.membership.versions import Rounding, refusal, versions
 from flowscope.errors import FailedPreconditionError, UnavailableError, VersionWarning
 
 OURS = {
@@ -73,11 +73,11 @@ def test_a_process_knows_what_it_computes_with():
 
 
 PRELOAD = """
-import flowscope.cluster.versions as made
+import flowscope.cluster.membership.versions as made
 own = dict(made.versions())
 own["Python"] = "3.99.1 (CPython)"
-import flowscope.cluster.plugin
-flowscope.cluster.plugin.versions = lambda: own
+import flowscope.cluster.servers.plugin
+flowscope.cluster.servers.plugin.versions = lambda: own
 """
 
 

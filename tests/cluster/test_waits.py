@@ -10,8 +10,15 @@ import pytest
 from cluster_hosts import hosts_here, on
 
 import flowscope as fs
-from flowscope.cluster.status import WaitStatus
-from flowscope.cluster.waits import IN_FLIGHT_S, WaitSnapshot, explained, findings, joined, wait_of
+from flowscope.cluster.watch.status import WaitStatus
+from flowscope.cluster.watch.waits import (
+    IN_FLIGHT_S,
+    WaitSnapshot,
+    explained,
+    findings,
+    joined,
+    wait_of,
+)
 from flowscope.errors import DeadlineExceededError
 from flowscope.runtime.waits.rendezvous import Pending
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import pytest
 
-from flowscope.cluster.reports import clock, clock_report, status_report
-from flowscope.cluster.state_book import StateBook
 from flowscope.cluster.transport.endpoint import Endpoint
-from flowscope.cluster.watching import ClientPart, ClusterWatch
+from flowscope.cluster.watch.reports import clock, clock_report, status_report
+from flowscope.cluster.watch.state_book import StateBook
+from flowscope.cluster.watch.watching import ClientPart, ClusterWatch
 from flowscope.errors import UnavailableError
 from flowscope.runtime.state.queue_state import QueueState
 

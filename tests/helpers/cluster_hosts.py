@@ -14,14 +14,14 @@ from typing import Any, ClassVar, NamedTuple
 from process_channels import led_to
 
 import flowscope as fs
-from flowscope.cluster.hosted import WorkerSteps
-from flowscope.cluster.losses import Losses
-from flowscope.cluster.outcomes import Outcomes
-from flowscope.cluster.reports import clock_report, status_report
-from flowscope.cluster.session import CLIENT_TASK, ClusterSession
-from flowscope.cluster.state_book import StateBook, gone_of
+from flowscope.cluster.client.session import CLIENT_TASK, ClusterSession
 from flowscope.cluster.transport.endpoint import Address, Endpoint
-from flowscope.cluster.watching import ClientPart, ClusterWatch
+from flowscope.cluster.watch.losses import Losses
+from flowscope.cluster.watch.reports import clock_report, status_report
+from flowscope.cluster.watch.state_book import StateBook, gone_of
+from flowscope.cluster.watch.watching import ClientPart, ClusterWatch
+from flowscope.cluster.worker.outcomes import Outcomes
+from flowscope.cluster.worker.sessions import WorkerSteps
 from flowscope.runtime.devices.local_devices import local_devices
 from flowscope.runtime.session.engine import Engine
 from flowscope.runtime.state.containers import Container

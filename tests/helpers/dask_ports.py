@@ -12,7 +12,7 @@ from typing import Any
 from distributed.core import Server, Status
 from tornado.ioloop import IOLoop
 
-from flowscope.cluster.dask_comm import STREAM, DaskStreams
+from flowscope.cluster.servers.dask_comm import STREAM, DaskStreams
 from flowscope.cluster.transport.endpoint import Endpoint
 
 

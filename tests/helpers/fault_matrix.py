@@ -38,7 +38,7 @@ from local_clusters import wait_until
 
 import flowscope as fs
 from flowscope import errors
-from flowscope.cluster.tasks import Task, task_name
+from flowscope.cluster.membership.tasks import Task, task_name
 from flowscope.runtime.session.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -34,7 +34,7 @@ from own_threads import own_threads
 
 import flowscope as fs
 from flowscope import errors
-from flowscope.cluster.tasks import Task, task_name
+from flowscope.cluster.membership.tasks import Task, task_name
 
 WORKERS = 3
 #: A stopped worker is found after a second, and what waits for it ends within two.

@@ -97,7 +97,7 @@ def verify_all_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has the verifier look at partitions, and at what waits for what in all that is run."""
-    from flowscope.cluster import step
+    from flowscope.cluster.client import step
     from flowscope.plan.executables import execution
     from flowscope.plan.partition import compiled_partitions as apart
     from flowscope.plan.partition.partitions import Partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 
-from flowscope.cluster.status import ClusterStatus, WaitStatus
+from flowscope.cluster.watch.status import ClusterStatus, WaitStatus
 from flowscope.errors import UnavailableError
 from flowscope.live.answers.clusters import ClusterQuestions
 from flowscope.live.protocol.schema import AskCluster, Cluster, Disconnect

@@ -373,7 +373,7 @@ LAZY_PARTS = {
 #: Modules that fill registries of lower floors, see `flowscope.graph.providers`.
 REGISTRIES = {
     "debuggers": "flowscope.debug",
-    "cluster_connectors": "flowscope.cluster.connecting",
+    "cluster_connectors": "flowscope.cluster.servers.connecting",
     "dataset_reducers": "flowscope.runtime.datasets.dataset_reduction",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",

@@ -476,7 +476,7 @@ OP_TYPES = {
 #: Modules that fill registries.
 REGISTRIES = {
     "debuggers": "flowscope.debug",
-    "cluster_connectors": "flowscope.cluster.connecting",
+    "cluster_connectors": "flowscope.cluster.servers.connecting",
     "dataset_reducers": "flowscope.runtime.datasets.dataset_reduction",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",

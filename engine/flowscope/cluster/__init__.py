@@ -12,13 +12,13 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 from flowscope.api.absent import refusal as _refusal
-from flowscope.cluster.connecting import connect as connect
+from flowscope.cluster.servers.connecting import connect as connect
 
 __all__ = ["Cluster", "DeviceInfo", "Task", "connect"]
 
 if _typing.TYPE_CHECKING:
-    from flowscope.cluster.membership import Cluster as Cluster
-    from flowscope.cluster.tasks import DeviceInfo as DeviceInfo, Task as Task
+    from flowscope.cluster.client.membership import Cluster as Cluster
+    from flowscope.cluster.membership.tasks import DeviceInfo as DeviceInfo, Task as Task
 else:
     #: What needs packages that come with Dask.
     _LATER = {"Cluster": "membership", "DeviceInfo": "tasks", "Task": "tasks"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from flowscope.cluster.connecting import need_dask
+from flowscope.cluster.servers.connecting import need_dask
 from flowscope.errors import (
     DTypeError,
     FailedPreconditionError,
@@ -20,8 +20,8 @@ from flowscope.train.cluster_spec import ClusterSpec
 from flowscope.train.server_def import ServerDef
 
 if TYPE_CHECKING:
-    from flowscope.cluster.local_server import LocalServer
-    from flowscope.cluster.task_server import TaskServer
+    from flowscope.cluster.servers.local_server import LocalServer
+    from flowscope.cluster.servers.task_server import TaskServer
 
 #: The job of `create_local_server`.
 _LOCAL_JOB = "local"
@@ -138,7 +138,7 @@ class Server:
         Raises:
             FailedPreconditionError: if the cluster does not take it: it has another version.
         """
-        from flowscope.cluster.task_server import TaskServer  # it needs Dask
+        from flowscope.cluster.servers.task_server import TaskServer  # it needs Dask
 
         while not self._ended.wait(_LOOK_S):
             if isinstance(self._server, TaskServer) and self._server.wait(0.0):
@@ -153,12 +153,14 @@ class Server:
     def _started(self) -> LocalServer | TaskServer:
         tasks = _tasks(self._spec)
         if len(tasks) == 1:
-            from flowscope.cluster.local_server import LocalServer  # it needs Dask's packages
+            from flowscope.cluster.servers.local_server import (
+                LocalServer,  # it needs Dask's packages
+            )
 
             address = tasks[self._job, self._index]
             return LocalServer(self._job, self._index, address, self._config)
         need_dask()
-        from flowscope.cluster.task_server import TaskServer  # it needs Dask
+        from flowscope.cluster.servers.task_server import TaskServer  # it needs Dask
 
         return TaskServer(tasks, self._job, self._index, self._config)
 

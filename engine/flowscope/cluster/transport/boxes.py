@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.cluster.transport.bulk import Offer
-from flowscope.cluster.transport.frames import (
+from flowscope.cluster.transport.encoding.frames import (
     READ,
     SMALL_BYTES,
     large_frame,
@@ -28,8 +28,8 @@ from flowscope.cluster.transport.frames import (
     scalar_head,
     value_frame,
 )
+from flowscope.cluster.transport.encoding.values import encoded
 from flowscope.cluster.transport.links import PeerLink
-from flowscope.cluster.transport.values import encoded
 from flowscope.plan.analysis.locations import StopPoint
 from flowscope.runtime.waits.rendezvous import (
     Finish,

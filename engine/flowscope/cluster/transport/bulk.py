@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope.cluster.transport.connections import Connection
-from flowscope.cluster.transport.values import Data, Shape, decoded, empty, is_string
+from flowscope.cluster.transport.encoding.values import Data, Shape, decoded, empty, is_string
 from flowscope.errors import DataLossError, OpError
 from flowscope.graph.dtypes import uint8
 from flowscope.runtime.waits.rendezvous import Tag
@@ -38,7 +38,7 @@ class Offer:
 
     Args:
         number: The sender's number for it.
-        code, shape, nbytes: See `flowscope.cluster.transport.values`.
+        code, shape, nbytes: See `flowscope.cluster.transport.encoding.values`.
         tell: Is called on the poller's thread when the value is there.
         tag: The numbers of the iterations around; none where values come in order.
 

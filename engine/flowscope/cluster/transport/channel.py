@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowscope.cluster.transport.boxes import InBox, OutBox, TaggedInBox, TaggedOutBox
-from flowscope.cluster.transport.frames import address, step_bytes
+from flowscope.cluster.transport.encoding.frames import address, step_bytes
 from flowscope.runtime.waits.rendezvous import Mailbox, Rendezvous, TaggedMailbox
 
 if TYPE_CHECKING:

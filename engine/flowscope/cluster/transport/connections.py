@@ -14,10 +14,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from flowscope.cluster.transport.macs import Seal
+from flowscope.cluster.transport.encoding.macs import Seal
+from flowscope.cluster.transport.encoding.values import Data
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.sender import Sender
-from flowscope.cluster.transport.values import Data
 
 #: As many bytes and parts are given to the kernel at once.
 _WRITE_BYTES = 1 << 20

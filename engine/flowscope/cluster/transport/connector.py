@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flowscope.cluster.transport import poly1305
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.dialing import Dial, finish
+from flowscope.cluster.transport.encoding import poly1305
+from flowscope.cluster.transport.encoding.macs import Seal
+from flowscope.cluster.transport.encoding.tls import Tls, TLSContexts
 from flowscope.cluster.transport.handshake import Hello, introduce
-from flowscope.cluster.transport.macs import Seal
 from flowscope.cluster.transport.peers import Address, Peer, Way
 from flowscope.cluster.transport.runs import RunConnection
-from flowscope.cluster.transport.tls import Tls, TLSContexts
 from flowscope.errors import OpError, UnavailableError
 from flowscope.runtime.waits.waiting import OWN, acquire
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope.cluster.transport.connections import Connection
-from flowscope.cluster.transport.messages import MessageReader, packed
+from flowscope.cluster.transport.encoding.messages import MessageReader, packed
 from flowscope.cluster.transport.runs import LateAnswerError, read_some
 from flowscope.errors import InternalError, OpError, UnavailableError
 from flowscope.runtime.waits.rendezvous import Waiter

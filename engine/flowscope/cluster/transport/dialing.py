@@ -13,8 +13,8 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from flowscope.cluster.transport.encoding.macs import Seal
 from flowscope.cluster.transport.handshake import Words
-from flowscope.cluster.transport.macs import Seal
 from flowscope.errors import OpError
 from flowscope.runtime.waits.rendezvous import Waiter
 from flowscope.runtime.waits.waiting import OWN, wait_for

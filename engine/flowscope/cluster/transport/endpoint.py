@@ -25,6 +25,10 @@ from flowscope.cluster.transport.connector import HANDSHAKE_S, PURPOSES, Connect
 from flowscope.cluster.transport.control import Control, OnCall, Question
 from flowscope.cluster.transport.counters import Counters
 from flowscope.cluster.transport.doors import LIMITS, DoorLimits, Doors
+from flowscope.cluster.transport.encoding.macs import Seal
+from flowscope.cluster.transport.encoding.messages import packed
+from flowscope.cluster.transport.encoding.tls import Tls, TLSContexts
+from flowscope.cluster.transport.encoding.values import Data
 from flowscope.cluster.transport.flusher import Flusher
 from flowscope.cluster.transport.handshake import (
     ACCEPTED,
@@ -35,16 +39,12 @@ from flowscope.cluster.transport.handshake import (
     refusal,
 )
 from flowscope.cluster.transport.links import PeerLink
-from flowscope.cluster.transport.macs import Seal
-from flowscope.cluster.transport.messages import packed
 from flowscope.cluster.transport.peers import Address, Peer, PendingPeer, Way
 from flowscope.cluster.transport.poller import Poller
 from flowscope.cluster.transport.runs import OnRun, PendingRun, first_done, serve
 from flowscope.cluster.transport.sender import Sender
 from flowscope.cluster.transport.steps import Steps
 from flowscope.cluster.transport.switch_interval import ShortSwitches
-from flowscope.cluster.transport.tls import Tls, TLSContexts
-from flowscope.cluster.transport.values import Data
 from flowscope.errors import (
     FailedPreconditionError,
     OpError,

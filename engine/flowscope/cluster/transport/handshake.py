@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 
 import msgpack
 
-from flowscope.cluster.transport import poly1305
-from flowscope.cluster.transport.macs import Macs, Seal
-from flowscope.cluster.transport.tls import Tls
+from flowscope.cluster.transport.encoding import poly1305
+from flowscope.cluster.transport.encoding.macs import Macs, Seal
+from flowscope.cluster.transport.encoding.tls import Tls
 from flowscope.errors import (
     FailedPreconditionError,
     OpError,

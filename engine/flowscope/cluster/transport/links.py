@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.cluster.transport.connections import Connection
-from flowscope.cluster.transport.frames import (
+from flowscope.cluster.transport.encoding.frames import (
     ADDRESS,
     HEAD,
     MOST_BYTES,

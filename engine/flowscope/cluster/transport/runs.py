@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from flowscope.cluster.transport.connections import Connection
-from flowscope.cluster.transport.messages import Message, MessageReader, packed
-from flowscope.cluster.transport.values import Data
+from flowscope.cluster.transport.encoding.messages import Message, MessageReader, packed
+from flowscope.cluster.transport.encoding.values import Data
 from flowscope.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
 from flowscope.plan.analysis.locations import StopPoint
 from flowscope.runtime.waits.rendezvous import Waiter

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from flowscope.cluster.transport.boxes import InBox, OutBox, TaggedInBox, TaggedOutBox
 from flowscope.cluster.transport.bulk import Offer
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
-from flowscope.cluster.transport.frames import (
+from flowscope.cluster.transport.encoding.frames import (
     ARRAY,
     LARGE,
     READ,

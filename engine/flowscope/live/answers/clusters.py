@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from flowscope.cluster.status import ClusterStatus
+from flowscope.cluster.watch.status import ClusterStatus
 from flowscope.errors import OpError
 from flowscope.live.answers.batches import Batches
 from flowscope.live.protocol.cluster_schema import AskCluster, Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from flowscope.cluster.status import (
+from flowscope.cluster.watch.status import (
     ClusterStatus,
     Finding,
     LostState,

@@ -15,7 +15,7 @@ For both, steps run one operation at a time: `hold` says so. A look raises the f
 notes where it is, and goes on.
 
 Parts of a step that runs in several processes are not stepped by requests: they stay where they are
-until they get a turn, which lasts until their next safepoint (`flowscope.cluster.held_parts`).
+until they get a turn, which lasts until their next safepoint (`cluster.debug.held_partitions`).
 Why no wake is lost stands in `flowscope.runtime.waits.gate_states`.
 """
 

@@ -6,7 +6,7 @@ and goes on when one of them ends. So a node is *stuck* only where each of its w
 by stuck nodes alone: stuck nodes are the greatest set of which that is true.
 
 Nothing here looks at clocks or threads. That the waits were there at one moment, all together, is
-for those to prove who ask: `flowscope.cluster.waits` and `flowscope.runtime.waits.local_waits`.
+for those to prove who ask: `cluster.watch.waits` and `runtime.waits.local_waits`.
 """
 
 from __future__ import annotations

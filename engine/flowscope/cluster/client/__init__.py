@@ -1,0 +1,1 @@
+"""What runs where the user is. `fs.cluster.connect` enters by `membership`."""

@@ -1,0 +1,1 @@
+"""A step of several processes, paused. Clients enter by `pausing`, workers by the partitions."""

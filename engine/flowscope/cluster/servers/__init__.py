@@ -1,0 +1,1 @@
+"""How clusters begin, with Dask and without. Users enter by `connecting`."""

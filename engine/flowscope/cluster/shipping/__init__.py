@@ -1,0 +1,1 @@
+"""Plans, values, errors and modules on their way. Clients and workers enter by `plans`."""

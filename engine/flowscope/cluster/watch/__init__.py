@@ -1,0 +1,1 @@
+"""How the processes of a cluster are. Clients enter by `watching`, views by `status`."""

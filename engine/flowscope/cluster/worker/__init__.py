@@ -1,0 +1,1 @@
+"""What runs in a worker. Plugins of Dask and local clusters enter by `host`."""
