@@ -4,7 +4,7 @@ import typing as _typing
 
 from flowscope import experimental as experimental
 from flowscope.api.absent import refusal as _refusal
-from flowscope.graph.dtypes import (
+from flowscope.graph.values.dtypes import (
     QUANTIZED_DTYPES as QUANTIZED_DTYPES,
     DType as DType,
     as_dtype as as_dtype,

@@ -4,7 +4,7 @@ reductions over devices."""
 import typing as _typing
 
 from flowscope.api.absent import refusal as _refusal
-from flowscope.graph.dtypes import (
+from flowscope.graph.values.dtypes import (
     float8_e4m3b11fnuz as float8_e4m3b11fnuz,
     float8_e4m3fn as float8_e4m3fn,
     float8_e4m3fnuz as float8_e4m3fnuz,

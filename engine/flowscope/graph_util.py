@@ -9,7 +9,6 @@ from typing import Any
 from flowscope.api.absent import refusal as _refusal
 from flowscope.errors import DTypeError, FailedPreconditionError, NotFoundError
 from flowscope.graph.constant import Literal
-from flowscope.graph.dtypes import of_numpy
 from flowscope.graph.serialization.definition import (
     GraphDef,
     NodeDef,
@@ -18,6 +17,7 @@ from flowscope.graph.serialization.definition import (
     copied,
     split_input,
 )
+from flowscope.graph.values.dtypes import of_numpy
 
 __all__ = ["convert_variables_to_constants", "extract_sub_graph", "remove_training_nodes"]
 

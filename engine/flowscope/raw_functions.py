@@ -18,11 +18,11 @@ from importlib import import_module
 from typing import Any
 
 from flowscope.errors import DTypeError, UnimplementedError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import op_class
 from flowscope.graph.operation import Tensor
 from flowscope.graph.unsupported import kept
+from flowscope.graph.values import dtypes
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
 

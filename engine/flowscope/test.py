@@ -15,7 +15,7 @@ from flowscope.graph.constant import constant
 from flowscope.graph.default import get_default_session
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
+from flowscope.graph.values.shapes import text
 from flowscope.ops.core.flow import identity
 
 #: The Jacobian by gradients, and by differences.

@@ -9,7 +9,7 @@ from typing import Any
 from flowscope import cells
 from flowscope.cells.interrupts import deferred
 from flowscope.errors import OpError
-from flowscope.graph import origin
+from flowscope.graph.origins import origin
 from flowscope.live.watchers.bus import notebook
 from flowscope.runtime.session import engine
 from flowscope.runtime.threads import blas_kernels

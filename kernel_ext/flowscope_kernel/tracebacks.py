@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from flowscope.graph.origin import is_ours
+from flowscope.graph.origins.origin import is_ours
 
 
 def users_lines(tb: TracebackType | None) -> TracebackType | None:

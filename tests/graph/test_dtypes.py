@@ -8,7 +8,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import DTypeError
-from flowscope.graph import dtypes
+from flowscope.graph.values import dtypes
 
 PLAIN = [d for d in dtypes.ALL if d.kind not in "srv"]
 CAST = [d for d in PLAIN if not d.is_quantized]

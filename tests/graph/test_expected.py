@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import flowscope as fs
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.graph.expression import KINDS, into_buffer, number_text, parsed, python_text
 from flowscope.graph.op import all_ops
+from flowscope.graph.values.expression import KINDS, into_buffer, number_text, parsed, python_text
 
 PLACES = ["{0}", "{1}", "{2}"]
 

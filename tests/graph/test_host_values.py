@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import FROM_1, Op, all_ops, kernel_of, op_class
+from flowscope.graph.values.host_values import on_host
 from flowscope.runtime.devices.fake import FakeDevice
 
 

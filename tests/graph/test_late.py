@@ -11,7 +11,7 @@ import pytest
 from flowscope.graph import op as op_module
 from flowscope.graph.lazy import mutable
 from flowscope.graph.op import Op, frozen
-from flowscope.graph.origin import SourceLine
+from flowscope.graph.origins.origin import SourceLine
 from flowscope.ops.linalg.products import MatMul
 
 

@@ -4,7 +4,7 @@ import gc
 import linecache
 
 import flowscope as fs
-from flowscope.graph import origin
+from flowscope.graph.origins import origin
 
 
 def build(source):

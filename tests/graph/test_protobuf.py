@@ -7,8 +7,8 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.event_messages import HistogramProto, SessionLog, Summary
-from flowscope.graph.protobuf import INT, fields, varint
+from flowscope.graph.messages.event_messages import HistogramProto, SessionLog, Summary
+from flowscope.graph.messages.protobuf import INT, fields, varint
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from flowscope.graph.dtypes import resource, variant
+from flowscope.graph.values.dtypes import resource, variant
 from flowscope.plan import pipeline
 from flowscope.plan.ir.program import Node, Program
 from flowscope.plan.ir.rewriting import changed

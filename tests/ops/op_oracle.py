@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.expression import into_buffer, python_text
 from flowscope.graph.op import kernel_of
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.expression import into_buffer, python_text
+from flowscope.graph.values.shapes import compatible
 
 
 def evaluate(fetches: list[Tensor], feeds: dict[Tensor, Any]) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from row_tools import In, Table
 
 import flowscope as fs
-from flowscope.graph.event_messages import Summary
+from flowscope.graph.messages.event_messages import Summary
 from flowscope.ops.host.summary_values import png
 
 ROWS = Table()

@@ -18,7 +18,7 @@ from op_oracle import check_promise, noted, same_bits
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.reference import public_names
 
 #: Every function of every row with every one of its arguments.

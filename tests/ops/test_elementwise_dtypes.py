@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from op_oracle import noted
 
-from flowscope.graph.dtypes import ALL, DType, bfloat16
 from flowscope.graph.op import Op, Spec, all_ops
+from flowscope.graph.values.dtypes import ALL, DType, bfloat16
 from flowscope.ops.core.table import Binary, Unary
 
 #: Ops whose result for these numbers is not continuous: a rounded input may give another one.

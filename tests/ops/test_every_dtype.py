@@ -17,7 +17,7 @@ from row_tools import for_each
 from test_rows import Case, _check_words, gradients, known, reference, weighted
 
 import flowscope as fs
-from flowscope.graph.dtypes import ALL, DType
+from flowscope.graph.values.dtypes import ALL, DType
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from row_tools import for_each
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
-from flowscope.graph.shapes import TensorShape, is_known
+from flowscope.graph.values.shapes import TensorShape, is_known
 
 SMOOTH = [r for r in ROWS if r.order and "float64" in r.dtypes]
 COMPLEX = [r for r in ROWS if r.order and "complex128" in r.dtypes]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.graph.expression import into_buffer, parsed, python_text
+from flowscope.graph.values.expression import into_buffer, parsed, python_text
 from flowscope.runtime.state.resources import VariableState
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import flowscope as fs
-from flowscope.graph.message import Message
+from flowscope.graph.messages.message import Message
 from flowscope.graph.unsupported import REFUSED, refuse
 from flowscope.runtime import config as options
 

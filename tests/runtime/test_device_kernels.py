@@ -8,9 +8,9 @@ from op_rows import ROWS
 from row_tools import for_each, with_own_calls
 
 import flowscope as fs
-from flowscope.graph.dtypes import SMALL, string, variant
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import has_kernel, kernel_of
+from flowscope.graph.values.dtypes import SMALL, string, variant
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.analysis.value_locations import ValueLocations
 from flowscope.plan.executables.interpret import Interpreter
 from flowscope.plan.ir.kernels import counter

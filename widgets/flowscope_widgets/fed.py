@@ -9,7 +9,7 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text as shape_text
+from flowscope.graph.values.shapes import compatible, text as shape_text
 from flowscope.runtime.planning.feeds import converter
 from flowscope_widgets.feed_text import (
     FromNotebook,

@@ -42,7 +42,7 @@ WHOLE = (
     "flowscope.graph.indexed_slices",
     "flowscope.graph.scopes",
     "flowscope.graph.specs",
-    "flowscope.graph.tensor_proto",
+    "flowscope.graph.messages.tensor_proto",
     "flowscope.ops.array.arrays",
     "flowscope.ops.array.batch_gathering",
     "flowscope.ops.array.clipping",
@@ -129,8 +129,8 @@ NAMES = {
     "flowscope.plan.analysis.device_profile": "DeviceProfile Link=DeviceLink",
     "flowscope.runtime.devices.device_registry": "DeviceRequest register_device",
     "flowscope.runtime.devices.device": "Device",
-    "flowscope.graph.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
-    "flowscope.graph.dtypes": (
+    "flowscope.graph.messages.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
+    "flowscope.graph.values.dtypes": (
         "QUANTIZED_DTYPES DType as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex64 "
         "complex64_ref complex128 complex128_ref double double_ref float16 float16_ref float32 "
         "float32_ref float64 float64_ref half half_ref int8 int8_ref int16 int16_ref int32 "
@@ -144,7 +144,7 @@ NAMES = {
     "flowscope.graph.serialization.build": "import_graph_def",
     "flowscope.graph.serialization.definition": "GraphDef NodeDef",
     "flowscope.graph.serialization.meta": "MetaGraphDef",
-    "flowscope.graph.shapes": "Dimension TensorShape dimension_at_index dimension_value",
+    "flowscope.graph.values.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "flowscope.live.watchers.ipython": "load_ipython_extension unload_ipython_extension",
     "flowscope.live.answers.progress": "progress",
     "flowscope.live.watchers.show": "save_html show to_graphviz",
@@ -364,7 +364,7 @@ LAZY_PARTS = {
         "flowscope.ops.strings.parsing": "string_to_number=to_number",
     },
     "summary": {
-        "flowscope.graph.event_messages": "Event SessionLog Summary",
+        "flowscope.graph.messages.event_messages": "Event SessionLog Summary",
         "flowscope.ops.host.summaries": "*",
         "flowscope.train.summary_writer": "*",
     },

@@ -310,7 +310,7 @@ PART_NAMES = {
         "flowscope.ops.strings.parsing": "string_to_number=to_number",
     },
     "summary": {
-        "flowscope.graph.event_messages": "Event SessionLog Summary",
+        "flowscope.graph.messages.event_messages": "Event SessionLog Summary",
         "flowscope.ops.host.summaries": (
             "histogram image merge merge_all scalar tensor_summary text"
         ),

@@ -34,7 +34,7 @@ NAMES = {
     "flowscope.graph.constant": "constant convert_to_tensor",
     "flowscope.graph.default": "get_default_graph get_default_session reset_default_graph",
     "flowscope.graph.devices": "DeviceSpec",
-    "flowscope.graph.dtypes": (
+    "flowscope.graph.values.dtypes": (
         "DType QUANTIZED_DTYPES as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex128 "
         "complex128_ref complex64 complex64_ref double double_ref float16 float16_ref float32 "
         "float32_ref float64 float64_ref half half_ref int16 int16_ref int32 int32_ref int64 "
@@ -42,7 +42,7 @@ NAMES = {
         "quint16_ref quint8 quint8_ref resource string string_ref uint16 uint16_ref uint32 "
         "uint32_ref uint64 uint64_ref uint8 uint8_ref variant"
     ),
-    "flowscope.graph.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
+    "flowscope.graph.messages.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
     "flowscope.graph.graph": "Graph",
     "flowscope.graph.indexed_slices": (
         "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices"
@@ -56,9 +56,9 @@ NAMES = {
     "flowscope.graph.serialization.build": "import_graph_def",
     "flowscope.graph.serialization.definition": "GraphDef NodeDef",
     "flowscope.graph.serialization.meta": "MetaGraphDef",
-    "flowscope.graph.shapes": "Dimension TensorShape dimension_at_index dimension_value",
+    "flowscope.graph.values.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "flowscope.graph.specs": "IndexedSlicesSpec TensorSpec",
-    "flowscope.graph.tensor_proto": "AttrValue make_ndarray make_tensor_proto",
+    "flowscope.graph.messages.tensor_proto": "AttrValue make_ndarray make_tensor_proto",
     "flowscope.live.watchers.ipython": "load_ipython_extension unload_ipython_extension",
     "flowscope.live.answers.progress": "progress",
     "flowscope.live.watchers.show": "save_html show to_graphviz",

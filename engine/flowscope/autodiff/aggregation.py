@@ -11,9 +11,9 @@ from flowscope.control.blocks import aggregation_method
 from flowscope.control.lists import sum_of_lists
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import int64, variant
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import int64, variant
 from flowscope.ops.array.joining import concat
 from flowscope.ops.core.casting import cast
 from flowscope.ops.math.arithmetic import add_n

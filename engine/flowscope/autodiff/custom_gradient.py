@@ -21,12 +21,12 @@ from flowscope.control.blocks import Parameter
 from flowscope.errors import DTypeError, InvalidArgumentError, UnsupportedGradientError
 from flowscope.graph.constant import convert_to_tensor, holds_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.order import in_order
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import DType, resource
+from flowscope.graph.values.shapes import Dims
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.flow import identity
 from flowscope.ops.state.variables import Variable

@@ -22,7 +22,7 @@ from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims, compatible, text
+from flowscope.graph.values.shapes import as_dims, compatible, text
 from flowscope.ops.array.arrays import ones_like, zeros, zeros_like
 
 

@@ -11,7 +11,7 @@ from flowscope.autodiff.gradients import as_list, gradients, source
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.operation import Tensor, where
-from flowscope.graph.shapes import is_known, text
+from flowscope.graph.values.shapes import is_known, text
 from flowscope.ops.array.arrays import zeros
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.shaping import reshape

@@ -33,10 +33,10 @@ from flowscope.control.primitives import (
 from flowscope.control.while_loop import while_loop
 from flowscope.errors import InvalidArgumentError, UnsupportedGradientError
 from flowscope.graph.block import Block
-from flowscope.graph.dtypes import int32
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import mutable
 from flowscope.graph.operation import Operation, Tensor, is_back_edge, where
+from flowscope.graph.values.dtypes import int32
 from flowscope.ops.core.casting import cast
 
 #: A side of a branch: the predicate, and 1 where it is true.

@@ -19,12 +19,12 @@ from flowscope.autodiff.registry import function_of, is_differentiable, is_unreg
 from flowscope.control.trampoline import Work
 from flowscope.errors import InvalidArgumentError, OpError, UnsupportedGradientError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import resource
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, forward_facts, where
 from flowscope.graph.order import in_order
-from flowscope.graph.shapes import as_dims, compatible, text
+from flowscope.graph.values.dtypes import resource
+from flowscope.graph.values.shapes import as_dims, compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.core.flow import tuple as gated_tuple
 

@@ -10,7 +10,7 @@ from flowscope.cells.cells import Cells
 from flowscope.cells.notebook import forget_cell, notebook
 from flowscope.cells.run import Run
 from flowscope.cells.stale import Derivation
-from flowscope.graph.observer import Stale, observers
+from flowscope.graph.origins.observer import Stale, observers
 
 # Graphs that are made from now on tell these cells how they are built.
 observers.append(Cells)

@@ -16,9 +16,9 @@ from flowscope.cells.savepoint import SavedOperations
 from flowscope.cells.stale import Derivation, refusal
 from flowscope.errors import GraphError, StaleError
 from flowscope.graph.building import PLACES
-from flowscope.graph.observer import Observer
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.origins.observer import Observer
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph

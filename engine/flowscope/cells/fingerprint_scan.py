@@ -30,10 +30,10 @@ from flowscope.cells.installed import (
     is_installed_file,
     is_installed_module,
 )
-from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.origin import is_ours
-from flowscope.graph.shapes import TensorShape
+from flowscope.graph.origins.origin import is_ours
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.shapes import TensorShape
 
 #: So many objects are looked at per function, and so many bytes of arrays and strings.
 MOST_THINGS = 10_000

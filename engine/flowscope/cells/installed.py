@@ -10,7 +10,7 @@ import sysconfig
 from types import ModuleType
 from typing import Any
 
-from flowscope.graph.origin import is_ours
+from flowscope.graph.origins.origin import is_ours
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 

@@ -39,10 +39,10 @@ from flowscope.cells.spec_match import same_spec
 from flowscope.cells.stale import Stale
 from flowscope.cells.user_functions import Held, held_by
 from flowscope.errors import GraphError
-from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Operation, Tensor, where
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.dtypes import resource
+from flowscope.graph.values.shapes import compatible
 
 if TYPE_CHECKING:
     from flowscope.graph.block import Block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowscope.graph.op import Spec
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.shapes import Dims
 
 
 def implies(new: Dims, old: Dims) -> bool:

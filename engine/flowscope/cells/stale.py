@@ -16,10 +16,10 @@ from flowscope.cells.cell import Cell, named
 from flowscope.cells.lookup import cells_of
 from flowscope.cells.spec_match import implies, same_spec
 from flowscope.errors import OpError, StaleError
-from flowscope.graph.observer import Stale
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
-from flowscope.graph.shapes import compatible, merge_dims
+from flowscope.graph.origins.observer import Stale
+from flowscope.graph.values.shapes import compatible, merge_dims
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph

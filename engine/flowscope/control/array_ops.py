@@ -13,11 +13,11 @@ import numpy as np
 from flowscope.control.lists import element_spec
 from flowscope.control.tensor_array_value import Form, Items
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.dtypes import DType, int32, int64, variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, is_known, text
-from flowscope.graph.string_values import zeros
+from flowscope.graph.values.dtypes import DType, int32, int64, variant
+from flowscope.graph.values.shapes import Dims, compatible, is_known, text
+from flowscope.graph.values.string_values import zeros
 from flowscope.ops.array.arrays import shape
 from flowscope.ops.core.build import apply
 

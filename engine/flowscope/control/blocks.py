@@ -23,12 +23,12 @@ from flowscope.control.trampoline import Work
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.block import Block, misplaced
 from flowscope.graph.constant import Const, convert_to_tensor
-from flowscope.graph.dtypes import resource
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.providers import load
+from flowscope.graph.values.dtypes import resource
 from flowscope.ops.array.arrays import shape, zeros
 
 if TYPE_CHECKING:

@@ -29,11 +29,11 @@ from flowscope.errors import (
 )
 from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.origin import capture, stacklevel
+from flowscope.graph.origins.origin import capture, stacklevel
+from flowscope.graph.values.dtypes import bool_, int32
 from flowscope.ops.array.joining import stack
 from flowscope.ops.core.flow import identity
 from flowscope.ops.host.checks import Assert

@@ -26,7 +26,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values.shapes import compatible, text
 
 Cotangent = Tensor | IndexedSlices
 

@@ -28,11 +28,11 @@ from flowscope.control.specs import flows, outside
 from flowscope.control.trampoline import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Const, convert_to_tensor
-from flowscope.graph.dtypes import DType, bool_
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import DType, bool_
+from flowscope.graph.values.shapes import Dims
 
 #: Op types that cost nothing, or not again, where a branch uses what they made outside of it.
 FREE = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "ReadVariableOp", "Parameter"})

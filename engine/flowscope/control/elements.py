@@ -10,10 +10,10 @@ from flowscope import nest
 from flowscope.control.tensor_array import TensorArray
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import int32, int64
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims
 from flowscope.graph.specs import TensorSpec
+from flowscope.graph.values.dtypes import int32, int64
+from flowscope.graph.values.shapes import as_dims
 from flowscope.ops.array.arrays import fill, shape
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.selection import boolean_mask

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from flowscope.control.specs import flows, outside
 from flowscope.control.tensor_array_value import Items
 from flowscope.errors import DTypeError
-from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import variant
 from flowscope.ops.core.build import apply
 
 

@@ -22,11 +22,11 @@ from flowscope.control.specs import outside
 from flowscope.control.trampoline import Work
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import bool_, int64
 from flowscope.graph.op import Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.providers import load
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.dtypes import bool_, int64
+from flowscope.graph.values.shapes import compatible
 
 #: Adds the gradient of a Loop operation; `flowscope.control.loop_gradient` fills it with a function
 #: `(operation, cotangents by output) -> cotangents of the inputs`.

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 from flowscope.control.lists import element_spec, list_spec
 from flowscope.control.specs import outside
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.dtypes import bool_, int32
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import bool_, int32
+from flowscope.graph.values.shapes import Dims
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.math.elementwise import equal

@@ -25,9 +25,9 @@ from flowscope.control import primitives, stacks
 from flowscope.control.frames import frames_of
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import as_dtype, bool_, int64, string
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import as_dtype, bool_, int64, string
 from flowscope.ops.array import arrays
 from flowscope.ops.array.arrays import shape, size
 from flowscope.ops.core.build import apply, apply_many, apply_none

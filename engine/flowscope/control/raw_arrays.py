@@ -14,9 +14,9 @@ from flowscope.control.array_ops import ConcatArray
 from flowscope.control.lists import element_spec
 from flowscope.control.tensor_array import TensorArray
 from flowscope.errors import DTypeError
-from flowscope.graph.dtypes import as_dtype, variant
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import as_dims
+from flowscope.graph.values.dtypes import as_dtype, variant
+from flowscope.graph.values.shapes import as_dims
 from flowscope.ops.core.build import apply_many
 
 

@@ -22,11 +22,11 @@ from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, Unsup
 from flowscope.graph.block import Block
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, resource, variant
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor, where
-from flowscope.graph.shapes import Dims, is_known, text
-from flowscope.graph.string_values import zeros
+from flowscope.graph.values.dtypes import DType, resource, variant
+from flowscope.graph.values.shapes import Dims, is_known, text
+from flowscope.graph.values.string_values import zeros
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.flow import identity
 

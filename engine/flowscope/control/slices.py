@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from flowscope.control.blocks import Function
 from flowscope.control.lists import element_spec, elements, list_spec, listed
 from flowscope.control.specs import value_spec
-from flowscope.graph.dtypes import DType, int64, resource
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import DType, int64, resource
+from flowscope.graph.values.shapes import Dims
 from flowscope.ops.array.arrays import shape, zeros
 from flowscope.ops.array.joining import concat
 from flowscope.ops.core.build import apply

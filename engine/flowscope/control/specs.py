@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
+from flowscope.graph.values.dtypes import resource
 
 
 def outside(spec: Spec) -> Spec:

@@ -13,11 +13,11 @@ from flowscope.control.tracing import Composite
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, int32, int64, variant
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.scopes import device
-from flowscope.graph.shapes import Dims, TensorShape, as_dims, merge_dims
+from flowscope.graph.values.dtypes import DType, as_dtype, int32, int64, variant
+from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, merge_dims
 from flowscope.ops.array.arrays import range as range_of, shape
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.casting import cast

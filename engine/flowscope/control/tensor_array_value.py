@@ -18,8 +18,8 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Array, ArrayModule
-from flowscope.graph.shapes import Dims, compatible, is_known, text
-from flowscope.graph.string_values import zeros
+from flowscope.graph.values.shapes import Dims, compatible, is_known, text
+from flowscope.graph.values.string_values import zeros
 
 _MISSING: Any = object()
 _CLEARED: Any = type("Cleared", (), {"__slots__": ()})()

@@ -26,12 +26,12 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.block import discard
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import bool_, resource
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, TensorShape, as_dims, text
+from flowscope.graph.values.dtypes import bool_, resource
+from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, text
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
 
 __all__ = ["while_loop"]

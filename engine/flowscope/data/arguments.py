@@ -11,10 +11,10 @@ import numpy as np
 from flowscope.data.structure import Leaf, Structure, mapped
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, to_array
-from flowscope.graph.dtypes import bool_, int64
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, as_dims, compatible, text
+from flowscope.graph.values.dtypes import bool_, int64
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, as_dims, compatible, text
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.static_values import get_static_value
 

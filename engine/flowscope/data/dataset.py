@@ -29,11 +29,11 @@ from flowscope.data.tracing import traced
 from flowscope.errors import DTypeError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import bool_, int64, string, variant
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.dtypes import bool_, int64, string, variant
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.array.arrays import size
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.flow import identity

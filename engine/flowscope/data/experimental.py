@@ -12,9 +12,9 @@ from flowscope.data.dataset import Dataset
 from flowscope.data.iterator import Iterator
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.dtypes import string
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import string
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.host import dataset_ops as ops
 from flowscope.ops.state.iterator_ops import DeserializeIterator, SerializeIterator

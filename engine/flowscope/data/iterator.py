@@ -20,10 +20,10 @@ from flowscope.data.structure import Structure
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import string
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import string
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.state import iterator_ops as ops

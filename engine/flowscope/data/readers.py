@@ -8,10 +8,10 @@ from flowscope.data.arguments import as_number
 from flowscope.data.dataset import Dataset
 from flowscope.data.structure import Leaf, Structure
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import string
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.dtypes import string
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.build import apply
 from flowscope.ops.host import dataset_ops as ops

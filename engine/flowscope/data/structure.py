@@ -12,11 +12,11 @@ from typing import Any
 from flowscope.control.tracing import parts
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, int64
-from flowscope.graph.expected import expected
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, TensorShape, as_dims, compatible, text
+from flowscope.graph.values.dtypes import DType, as_dtype, int64
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, compatible, text
 from flowscope.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
 
 

@@ -11,9 +11,9 @@ from flowscope.debug.conditions import Condition
 from flowscope.debug.targets import BreakpointTarget, Standing
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
-from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
-from flowscope.graph.origin import stacklevel
+from flowscope.graph.origins.origin import stacklevel
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.analysis.locations import iterations_in
 from flowscope.plan.ir.breakpoints import BreakTest
 from flowscope.plan.ir.program import Node

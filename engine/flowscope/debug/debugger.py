@@ -21,7 +21,7 @@ from flowscope.debug.watchpoints import FlagTest, Watchpoint
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.current_step import current_thread
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.origin import stacklevel
+from flowscope.graph.origins.origin import stacklevel
 from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTest, BreakTests
 from flowscope.plan.plan import Plan
 from flowscope.runtime.session.replayer import Replayer

@@ -12,9 +12,9 @@ from flowscope.debug.explanation import ExplainedTensor, Explanation, Sentence, 
 from flowscope.debug.statistics import picture, statistics
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.constant import Const
-from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.summary import counted, duration
+from flowscope.graph.values.dtypes import resource, variant
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.state.variable_ops import ReadVariableOp
 from flowscope.plan.analysis.costs import Costs

@@ -7,7 +7,7 @@ from typing import Literal
 
 from flowscope.debug.statistics import Picture, Statistics
 from flowscope.graph.lazy import frozen
-from flowscope.graph.shapes import Dims, text as shape_text
+from flowscope.graph.values.shapes import Dims, text as shape_text
 
 #: What a sentence is about.
 Topic = Literal["computes", "step", "device", "cost", "made", "gradient", "block", "values"]

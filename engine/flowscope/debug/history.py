@@ -15,8 +15,8 @@ import numpy as np
 from flowscope.debug.statistics import Statistics, statistics
 from flowscope.errors import FailedPreconditionError
 from flowscope.graph.current_step import current_step
-from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.analysis.locations import iterations_in
 from flowscope.plan.ir.breakpoints import BreakTest
 from flowscope.plan.ir.program import Node

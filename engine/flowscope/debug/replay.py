@@ -12,8 +12,8 @@ from flowscope.debug.history import first_reader
 from flowscope.debug.stops import Stop, tensor_of
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import Const
-from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.host_values import on_host
 from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.analysis.locations import iterations_in
 from flowscope.plan.ir.breakpoints import NO_TESTS, BreakTest, BreakTests

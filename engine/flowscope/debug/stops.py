@@ -13,11 +13,11 @@ from flowscope.debug.order import Order, Place
 from flowscope.debug.statistics import Picture, Statistics, picture, statistics
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
-from flowscope.graph.dtypes import of_numpy
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import text as shape_text
+from flowscope.graph.values.dtypes import of_numpy
+from flowscope.graph.values.shapes import text as shape_text
 from flowscope.ops.core.send_recv import Send, Transfer
 from flowscope.plan.analysis.locations import LoopAt, StepLocation, StopPoint
 from flowscope.plan.ir.structured import loop_name

@@ -14,11 +14,11 @@ from typing import Any
 
 from flowscope.debug.statistics import Statistics, statistics
 from flowscope.errors import FailedPreconditionError, OpError
-from flowscope.graph.host_values import on_host
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
-from flowscope.graph.shapes import Dims, text as shape_text
 from flowscope.graph.summary import counted
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import Dims, text as shape_text
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.runtime.session.session import Session

@@ -24,10 +24,10 @@ from flowscope.debug.targets import BreakpointTarget
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
 from flowscope.graph.current_step import current_step
-from flowscope.graph.expression import into_buffer, is_ufunc
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor, where
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values.expression import into_buffer, is_ufunc
+from flowscope.graph.values.shapes import size_of
 from flowscope.ops.core.send_recv import Crossing
 from flowscope.ops.kernels.sharing import WORTH
 from flowscope.ops.linalg.products import MatMul

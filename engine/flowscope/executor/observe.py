@@ -19,9 +19,9 @@ from flowscope.executor.machine import Machine
 from flowscope.executor.raw_loops import entry, limit_of
 from flowscope.executor.static import StaticFrame, Unit, UnitKind
 from flowscope.executor.validate import frames_of
-from flowscope.graph.dtypes import resource
-from flowscope.graph.host_values import beside
 from flowscope.graph.lazy import frozen
+from flowscope.graph.values.dtypes import resource
+from flowscope.graph.values.host_values import beside
 from flowscope.plan.analysis.locations import IterationAt, LoopAt, Moved, StepLocation, bytes_of
 from flowscope.plan.analysis.saved_for_backward import most_trips
 from flowscope.plan.ir.program import Node, Value, is_back_edge

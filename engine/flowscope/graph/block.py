@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flowscope.errors import GraphError
-from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.operation import Operation, Tensor, outermost
+from flowscope.graph.values.dtypes import resource, variant
 
 if TYPE_CHECKING:
     from flowscope.graph.graph import Graph

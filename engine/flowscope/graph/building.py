@@ -16,7 +16,7 @@ from flowscope.graph.block import Block, misplaced
 from flowscope.graph.devices import DeviceSpec, contradict, merged
 from flowscope.graph.op import Op, op_class
 from flowscope.graph.operation import Operation, Tensor, where
-from flowscope.graph.origin import capture
+from flowscope.graph.origins.origin import capture
 
 #: Places in program order that one cell has: its operations' orders share the bits above.
 PLACES = 1 << 32

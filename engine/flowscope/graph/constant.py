@@ -11,14 +11,14 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, float32, int32, int64, of_numpy, string
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import Overloads
 from flowscope.graph.providers import load
-from flowscope.graph.shapes import Dimension, TensorShape, as_dims, is_known, text
-from flowscope.graph.string_values import as_bytes, boxed
+from flowscope.graph.values.dtypes import DType, as_dtype, float32, int32, int64, of_numpy, string
+from flowscope.graph.values.shapes import Dimension, TensorShape, as_dims, is_known, text
+from flowscope.graph.values.string_values import as_bytes, boxed
 
 #: Packs a list that holds tensors into one tensor; the op library fills it.
 packer: list[Callable[[Any, DType | None, str | None], Tensor]] = []

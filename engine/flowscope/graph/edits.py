@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flowscope.graph.operation import Operation
 
 if TYPE_CHECKING:
-    from flowscope.graph.observer import BuildRun, Observer
+    from flowscope.graph.origins.observer import BuildRun, Observer
 
 
 class Edits:

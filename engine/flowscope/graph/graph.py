@@ -11,14 +11,14 @@ from typing import Any
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, NotFoundError, OpError
 from flowscope.graph.block import misplaced, outermost_read_in
 from flowscope.graph.building import NO_WISHES, Building, follow
-from flowscope.graph.dtypes import as_dtype
 from flowscope.graph.edits import Edits
-from flowscope.graph.observer import observers
 from flowscope.graph.op import Op, Spec, op_class
 from flowscope.graph.operation import Operation, Tensor, variable_of, where
-from flowscope.graph.origin import Origin, capture
+from flowscope.graph.origins.observer import observers
+from flowscope.graph.origins.origin import Origin, capture
 from flowscope.graph.providers import load
 from flowscope.graph.summary import summary
+from flowscope.graph.values.dtypes import as_dtype
 from flowscope.graph.written_forms import WrittenForms
 
 #: Makes a graph the default one in a `with` block; `flowscope.graph.default` fills it.

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, int32, int64
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.providers import load
-from flowscope.graph.shapes import TensorShape, as_dims, text
+from flowscope.graph.values.dtypes import DType, as_dtype, int32, int64
+from flowscope.graph.values.shapes import TensorShape, as_dims, text
 
 #: `(values, indices, dense_shape) -> Tensor`: the dense form; the op library fills it.
 densifier: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = []

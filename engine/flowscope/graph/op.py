@@ -41,11 +41,11 @@ from flowscope.errors import (
     UnsupportedGradientError,
 )
 from flowscope.graph import providers
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expression import FIRST, Expression, parsed
 from flowscope.graph.lazy import Immutable, frozen as frozen
-from flowscope.graph.shapes import MAX_RANK, Dims, is_known, size_of, text
-from flowscope.graph.work import Work
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expression import FIRST, Expression, parsed
+from flowscope.graph.values.shapes import MAX_RANK, Dims, is_known, size_of, text
+from flowscope.graph.values.work import Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -201,7 +201,7 @@ class Op(Immutable):
         template: Python expression that generated code inlines in place of a kernel call, e.g.
             "{0} + {1}"; `xp` is the array module. Equal to `kernel`, bit by bit. What is generated
             is printed from `expression`, which the class makes of it; see
-            `flowscope.graph.expression`.
+            `flowscope.graph.values.expression`.
         scalar_template: The same for inputs of which all are numeric and statically rank 0, if
             better; `scalar_expression`.
         on_numbers: Whether the expression (the scalar one, if there is one) gives the same of

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
-from flowscope.graph.dtypes import DType, resource
 from flowscope.graph.op import Op, Spec
-from flowscope.graph.origin import Origin
+from flowscope.graph.origins.origin import Origin
 from flowscope.graph.overloads import Overloads
 from flowscope.graph.providers import load
-from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
+from flowscope.graph.values.dtypes import DType, resource
+from flowscope.graph.values.shapes import TensorShape, as_dims, merge_dims, text
 
 if TYPE_CHECKING:
     from flowscope.graph.block import Block
     from flowscope.graph.graph import Graph
-    from flowscope.graph.observer import Stale
+    from flowscope.graph.origins.observer import Stale
 
 #: How `Tensor.eval` and `Operation.run` run; the runtime fills it with a function
 #: `(fetch, feed_dict, session) -> value`.

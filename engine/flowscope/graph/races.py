@@ -16,10 +16,10 @@ from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor, is_back_edge
 from flowscope.graph.order import in_order
+from flowscope.graph.values.dtypes import resource
 
 
 @frozen

@@ -7,11 +7,11 @@ from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, float32, int64
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import TensorShape, as_dims
+from flowscope.graph.values.dtypes import DType, as_dtype, float32, int64
+from flowscope.graph.values.shapes import TensorShape, as_dims
 
 __all__ = ["IndexedSlicesSpec", "TensorSpec"]
 

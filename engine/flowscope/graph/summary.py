@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from flowscope.graph.operation import Operation
-from flowscope.graph.origin import SourceLine
-from flowscope.graph.shapes import size_of
+from flowscope.graph.origins.origin import SourceLine
+from flowscope.graph.values.shapes import size_of
 
 #: Most devices that are named.
 NAMED = 3

@@ -10,12 +10,12 @@ from typing import Any
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, float32
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.scopes import name_scope
-from flowscope.graph.shapes import Dims, TensorShape, size_of, text
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.dtypes import DType, as_dtype, float32
+from flowscope.graph.values.shapes import Dims, TensorShape, size_of, text
 from flowscope.ops.nn.activations import BY_NAME
 from flowscope.ops.state.variable_scope import VariableScope, get_variable, variable_scope
 from flowscope.ops.state.variables import GraphKeys

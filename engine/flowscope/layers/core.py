@@ -8,7 +8,7 @@ from typing import Any
 from flowscope.control.branches import cond
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values.shapes import size_of
 from flowscope.layers.base import (
     Activation,
     InputSpec,

@@ -8,8 +8,8 @@ from typing import Any
 from flowscope.control.branches import cond
 from flowscope.errors import InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, float32
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import DType, float32
 from flowscope.layers.base import InputSpec, Layer, channels_of, training_flag
 from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import reshape

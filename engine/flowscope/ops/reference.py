@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from flowscope.errors import OpError
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Op, Spec, all_ops, has_kernel
 from flowscope.graph.unsupported import as_markdown
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
 
 #: Where the page lies, seen from the repository's top folder.
 PAGE = "docs/ops.md"

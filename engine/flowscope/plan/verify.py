@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from flowscope.control.calls import Call
 from flowscope.errors import InternalError
-from flowscope.graph.dtypes import bool_, int64, resource, variant
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.dtypes import bool_, int64, resource, variant
+from flowscope.graph.values.shapes import compatible
 from flowscope.plan.ir.program import Node, Program, Value, is_back_edge, outer_values
 from flowscope.plan.ir.structured import CondNode, LoopNode, StructuredNode
 from flowscope.plan.partition.partitions import Partition

@@ -11,9 +11,9 @@ from flowscope.control.tracing import Composite
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import as_dtype, float32
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import TensorShape, as_dims
+from flowscope.graph.values.dtypes import as_dtype, float32
+from flowscope.graph.values.shapes import TensorShape, as_dims
 from flowscope.layers.base import Layer
 from flowscope.ops.array.arrays import shape, zeros
 from flowscope.ops.state.variable_scope import (

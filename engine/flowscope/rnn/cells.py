@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import DType
 from flowscope.layers.base import activation_of
 from flowscope.ops.array.clipping import clip_by_value
 from flowscope.ops.array.joining import concat, split

@@ -9,9 +9,9 @@ from flowscope.control.array_ops import GatherOrZeros
 from flowscope.control.tensor_array import TensorArray
 from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.dtypes import DType
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.shapes import as_dims
 from flowscope.ops.array.arrays import range as range_of, shape
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.moving import reverse, reverse_sequence

@@ -10,7 +10,7 @@ from flowscope.control.tensor_array import TensorArray
 from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.dtypes import int32
+from flowscope.graph.values.dtypes import int32
 from flowscope.ops.array.arrays import shape, zeros
 from flowscope.ops.array.joining import concat
 from flowscope.ops.math.elementwise import logical_not, logical_or

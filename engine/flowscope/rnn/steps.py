@@ -8,8 +8,8 @@ from flowscope import nest
 from flowscope.control.tracing import Composite
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, int32
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import DType, as_dtype, int32
 from flowscope.ops.array.arrays import shape
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.casting import cast

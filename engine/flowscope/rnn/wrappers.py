@@ -11,7 +11,7 @@ from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import TensorShape, as_dims
+from flowscope.graph.values.shapes import TensorShape, as_dims
 from flowscope.ops.array.joining import concat, split
 from flowscope.ops.math.elementwise import floor
 from flowscope.ops.nn.dropout import dropout

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from flowscope.graph import providers
 from flowscope.graph.lazy import frozen
-from flowscope.graph.message import Message, Repeated
+from flowscope.graph.messages.message import Message, Repeated
 from flowscope.plan.analysis.device_profile import DeviceProfile
 
 __all__ = [

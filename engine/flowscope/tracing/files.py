@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError, UnimplementedError
-from flowscope.graph import dtypes
 from flowscope.graph.serialization.files import read_file
 from flowscope.graph.serialization.whole_files import replaced
+from flowscope.graph.values import dtypes
 from flowscope.tracing.recording import (
     VERSION,
     Frames,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowscope.graph.constant import Const
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values.shapes import size_of
 from flowscope.ops.core.flow import NoOp
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.codegen.readings import SlotTable

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowscope.graph.constant import Const
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values.shapes import size_of
 from flowscope.plan.ir.program import Node
 from flowscope.runtime import config
 from flowscope.runtime.config import DeviceStepStats, NodeExecStats, device_stats

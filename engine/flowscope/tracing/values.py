@@ -13,8 +13,8 @@ import numpy as np
 
 from flowscope.debug.history import History
 from flowscope.errors import OpError
-from flowscope.graph import dtypes
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
 from flowscope.tracing.recording import KeptValue, TensorValues
 
 #: So many bytes of values a recording has at most.

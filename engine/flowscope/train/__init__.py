@@ -6,7 +6,7 @@ In: a loss. Out: an operation that runs one update. Called by users.
 import typing as _typing
 
 from flowscope.api.absent import refusal as _refusal
-from flowscope.graph.example_messages import (
+from flowscope.graph.messages.example_messages import (
     BytesList,
     Example,
     Feature,

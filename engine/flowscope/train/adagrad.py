@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import int64
+from flowscope.graph.values.dtypes import int64
 from flowscope.ops.core.casting import cast
 from flowscope.ops.state import training_ops
 from flowscope.train.rules import RuleOptimizer, check_sign

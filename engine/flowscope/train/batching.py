@@ -14,10 +14,10 @@ from flowscope.control.branches import cond
 from flowscope.errors import UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import bool_, float32
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import TensorShape
+from flowscope.graph.values.dtypes import bool_, float32
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import TensorShape
 from flowscope.ops.array.selection import boolean_mask
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.flow import no_op

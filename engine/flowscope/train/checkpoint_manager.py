@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.state.variables import Variable
 from flowscope.train.checkpoints import (
     get_checkpoint_mtimes,

@@ -10,10 +10,10 @@ from dataclasses import field
 from typing import Any
 
 from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.lazy import frozen
 from flowscope.graph.serialization.files import read_file
 from flowscope.graph.serialization.whole_files import replaced
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.state.checkpoint_file import CheckpointReader, file_of
 
 _FORMAT, _VERSION = "flowscope-checkpoints", 1

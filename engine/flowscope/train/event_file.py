@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flowscope.graph.event_messages import Event
+from flowscope.graph.messages.event_messages import Event
 from flowscope.ops.input.records import RecordReader, record
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from flowscope.errors import DTypeError, GraphError, NotFoundError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import int64, resource
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import int64, resource
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.array.arrays import zeros
 from flowscope.ops.state.variable_scope import get_variable
 from flowscope.ops.state.variables import GraphKeys, Variable

@@ -12,9 +12,9 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import float32, int64, string
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import float32, int64, string
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import range as range_of, shape, size
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.core.casting import cast

@@ -25,10 +25,10 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import int32
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import int32
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.array.arrays import zeros, zeros_like
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat, split

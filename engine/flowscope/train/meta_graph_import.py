@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from flowscope.errors import DTypeError
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.serialization.meta import UNBOUND, MetaGraphDef, check_unbound, import_meta
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.train.meta_graph import read_meta_graph
 from flowscope.train.saver import saver_of
 

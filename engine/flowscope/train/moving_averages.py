@@ -7,8 +7,8 @@ from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.array.arrays import zeros
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.flow import group

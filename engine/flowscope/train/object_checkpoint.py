@@ -8,7 +8,7 @@ from typing import Any
 
 from flowscope.errors import GraphError, InvalidArgumentError, UnmatchedError
 from flowscope.graph.default import get_default_session
-from flowscope.graph.dtypes import int64
+from flowscope.graph.values.dtypes import int64
 from flowscope.ops.array.arrays import zeros
 from flowscope.ops.state.checkpoint_file import CheckpointReader
 from flowscope.ops.state.partitioned_variable import PartitionedVariable

@@ -8,10 +8,10 @@ from typing import Any
 from flowscope.autodiff.gradients import gradients
 from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.flow import group, tuple as gated
 from flowscope.ops.state.variable_lists import trainable_variables
 from flowscope.ops.state.variables import GraphKeys, Variable

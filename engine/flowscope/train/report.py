@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.dtypes import DType
 from flowscope.graph.lazy import frozen
-from flowscope.graph.shapes import Dims, as_dims, size_of, text
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.shapes import Dims, as_dims, size_of, text
 from flowscope.ops.state.variable_lists import global_variables, trainable_variables
 from flowscope.ops.state.variables import Variable
 

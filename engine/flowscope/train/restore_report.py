@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flowscope.errors import InvalidArgumentError, NotFoundError, OpError
-from flowscope.graph.dtypes import DType
 from flowscope.graph.lazy import frozen
-from flowscope.graph.shapes import Dims, compatible, size_of, text
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.shapes import Dims, compatible, size_of, text
 from flowscope.ops.state.checkpoint_file import CheckpointReader
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.expected import expected
 from flowscope.ops.core.build import apply
 from flowscope.ops.state.training_ops import Apply
 from flowscope.ops.state.variables import Variable

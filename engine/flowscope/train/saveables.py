@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, is_known
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, is_known
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.build import apply

@@ -16,12 +16,12 @@ from flowscope.errors import (
     NotFoundError,
 )
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.serialization.files import write_file
 from flowscope.graph.serialization.meta import MetaGraphDef, meta_graph_of
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.state.checkpoint_file import CheckpointReader, is_written_here
 from flowscope.ops.state.variables import GraphKeys, Variable
 from flowscope.train.checkpoints import (

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
 from flowscope.graph.constant import constant
-from flowscope.graph.expected import expected
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.values import read_dims, read_dtype, read_sizes
+from flowscope.graph.values.expected import expected
 from flowscope.ops.core.flow import group, placeholder_with_default
 from flowscope.ops.state.checkpoint_ops import Part, restore, save
 from flowscope.train.restore_report import Requirement

@@ -13,10 +13,10 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.array.arrays import ones_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.casting import cast

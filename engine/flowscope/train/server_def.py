@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowscope.graph.message import Message
+from flowscope.graph.messages.message import Message
 from flowscope.runtime.config import ClusterDef, ConfigProto
 
 __all__ = ["ServerDef"]

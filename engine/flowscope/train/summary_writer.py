@@ -9,12 +9,12 @@ import weakref
 from typing import Any, ClassVar, Self
 
 from flowscope.errors import DTypeError, FailedPreconditionError, InvalidArgumentError
-from flowscope.graph.event_messages import Event, SessionLog, Summary, shape_bytes
 from flowscope.graph.graph import Graph
-from flowscope.graph.protobuf import LENGTH, VARINT, field, varint
+from flowscope.graph.messages.event_messages import Event, SessionLog, Summary, shape_bytes
+from flowscope.graph.messages.protobuf import LENGTH, VARINT, field, varint
 from flowscope.graph.serialization.definition import GraphDef, NodeDef
-from flowscope.graph.shapes import TensorShape
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.shapes import TensorShape
 from flowscope.runtime.session import engine
 from flowscope.train.event_file import EventFile
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 from flowscope.errors import AbortedError, GraphError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.event_messages import SessionLog, Summary
 from flowscope.graph.graph import Graph
+from flowscope.graph.messages.event_messages import SessionLog, Summary
 from flowscope.ops.host.summaries import merge_all
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.state.variable_lists import (

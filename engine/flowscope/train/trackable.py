@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flowscope.graph.expected import expected_dtype
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.layers.base import Layer
 from flowscope.ops.state.partitioned_variable import PartitionedVariable
 from flowscope.ops.state.variables import Variable

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.selection import where_v2
 from flowscope.ops.array.shaping import reshape

@@ -6,7 +6,7 @@ import pytest
 from several_devices import by_letter, device, short, with_transfers
 
 import flowscope as fs
-from flowscope.graph.dtypes import variant
+from flowscope.graph.values.dtypes import variant
 from flowscope.plan.passes.partition import project
 from flowscope.plan.verify import verify
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flowscope.graph.dtypes import float32
 from flowscope.graph.op import Spec
+from flowscope.graph.values.dtypes import float32
 from flowscope.plan.analysis.device_profile import DeviceProfile, Link
 from flowscope.plan.ir.program import Value
 from flowscope.plan.placement.machine import PlacementMachine

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from flowscope.errors import FailedPreconditionError
-from flowscope.graph.dtypes import resource
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.analysis.locations import StepLocation
 from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.runtime.step.split import PartitionStep, SplitStep

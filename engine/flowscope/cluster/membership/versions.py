@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from flowscope.errors import VersionWarning
-from flowscope.graph.origin import stacklevel
+from flowscope.graph.origins.origin import stacklevel
 
 #: What a process computes with, by the words for it.
 Versions = Mapping[str, str]

@@ -20,7 +20,7 @@ from typing import Any
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.encoding.values import Data, Shape, decoded, empty, is_string
 from flowscope.errors import DataLossError, OpError
-from flowscope.graph.dtypes import uint8
+from flowscope.graph.values.dtypes import uint8
 from flowscope.runtime.waits.rendezvous import Tag
 
 _HEAD = struct.Struct("<BQQ")

@@ -17,7 +17,7 @@ from flowscope.cluster.watch.state_book import check_there
 from flowscope.cluster.worker.owners import HostOwner
 from flowscope.cluster.worker.plan import placed_state
 from flowscope.graph.current_step import steps_of_threads
-from flowscope.graph.host_values import on_host
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.ir.breakpoints import NO_TESTS
 from flowscope.plan.ir.invocation import Invocation, InvocationError
 from flowscope.plan.ir.modules import Modules

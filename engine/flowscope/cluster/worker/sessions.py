@@ -30,7 +30,7 @@ from flowscope.cluster.worker.plan import WorkerPlan
 from flowscope.cluster.worker.step import WorkerStep
 from flowscope.cluster.worker.taken_elements import TakenElements
 from flowscope.errors import FailedPreconditionError, UnavailableError
-from flowscope.graph.host_values import on_host
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.ir.program import Program
 from flowscope.plan.partition.partitions import Partition
 from flowscope.runtime.state.containers import Container

@@ -29,7 +29,7 @@ from flowscope.graph.serialization.definition import (
     split_input,
 )
 from flowscope.graph.serialization.values import dtype_of, field_types, fits, read_dims
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.shapes import compatible
 
 #: How deep functions, branches and loops of a GraphDef may be nested.
 MAX_CALL_DEPTH = 128

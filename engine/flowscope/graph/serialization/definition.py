@@ -7,12 +7,12 @@ from dataclasses import field
 from typing import Any
 
 from flowscope.errors import DTypeError
-from flowscope.graph.dtypes import DType
 from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.op import Spec
-from flowscope.graph.origin import Origin, SourceLine
+from flowscope.graph.origins.origin import Origin, SourceLine
 from flowscope.graph.providers import serializer
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.shapes import Dims
 
 #: Dtype and static shape of an output.
 Output = tuple[DType, Dims]

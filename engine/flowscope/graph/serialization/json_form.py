@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError
-from flowscope.graph.origin import Origin, SourceLine
+from flowscope.graph.origins.origin import Origin, SourceLine
 from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import (
     FunctionDef,

@@ -20,11 +20,11 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
-from flowscope.graph.dtypes import ALL, DType, of_numpy
 from flowscope.graph.op import Spec
 from flowscope.graph.serialization import values
 from flowscope.graph.serialization.definition import FunctionName
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values.dtypes import ALL, DType, of_numpy
+from flowscope.graph.values.string_values import boxed
 
 NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*", re.ASCII)
 #: Arrays of more elements are shortened, or written as base64.

@@ -36,7 +36,7 @@ from flowscope.graph.op import Op, find_op_class
 from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import FunctionDef, GraphDef, NodeDef, split_input
 from flowscope.graph.serialization.literals import name_text, quoted, write
-from flowscope.graph.shapes import text as shape_text
+from flowscope.graph.values.shapes import text as shape_text
 
 DEVICE = re.compile(r"[\w/:*.-]+", re.ASCII)
 

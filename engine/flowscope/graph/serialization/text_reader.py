@@ -7,7 +7,6 @@ from typing import Any
 
 from flowscope.errors import DTypeError
 from flowscope.graph.constant import Literal
-from flowscope.graph.dtypes import ALL
 from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import (
     FunctionDef,
@@ -19,6 +18,7 @@ from flowscope.graph.serialization.definition import (
 from flowscope.graph.serialization.literals import Scanner
 from flowscope.graph.serialization.text_form import DEVICE, default_values, is_implied
 from flowscope.graph.serialization.values import dtype_of
+from flowscope.graph.values.dtypes import ALL
 
 _TYPE = re.compile(r"[^\W\d]\w*")
 _ATTRIBUTE = re.compile(r"([^\W\d]\w*)[ \t]*=")

@@ -30,11 +30,11 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Literal
-from flowscope.graph.dtypes import ALL, DType, of_numpy, string
 from flowscope.graph.op import Spec
 from flowscope.graph.serialization.definition import FunctionName
-from flowscope.graph.shapes import MAX_RANK, Dims
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values.dtypes import ALL, DType, of_numpy, string
+from flowscope.graph.values.shapes import MAX_RANK, Dims
+from flowscope.graph.values.string_values import boxed
 
 _DTYPES = {d.name: d for d in ALL}
 _PLAIN = frozenset({type(None), bool, int, str})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from flowscope.control.primitives import Enter
 from flowscope.errors import NotFoundError
-from flowscope.graph.dtypes import resource
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, is_back_edge
+from flowscope.graph.values.dtypes import resource
 from flowscope.live.graphs.blocks import blocks_of
 from flowscope.live.protocol.schema import FrameState, Iteration, Position, RunState, Token
 from flowscope.live.watchers.outbox import TOKENS

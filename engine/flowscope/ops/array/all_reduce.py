@@ -7,10 +7,10 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Tensor
 from flowscope.graph.scopes import colocate_with, device
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.array.joining import concat, split
 from flowscope.ops.array.shaping import reshape
 

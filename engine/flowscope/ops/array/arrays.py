@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import constant as constants, dtypes
+from flowscope.graph import constant as constants
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import (
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import (
     as_dims,
     compatible,
     is_known,
     merge_dims,
     size_of,
 )
-from flowscope.graph.string_values import boxed, zeros as empty_or_zeros
+from flowscope.graph.values.string_values import boxed, zeros as empty_or_zeros
 from flowscope.ops.array.joining import concat, stack
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.axes import positive_axis

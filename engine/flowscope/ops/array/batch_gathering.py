@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.array.gathering import check_range
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.axes import positive_axis

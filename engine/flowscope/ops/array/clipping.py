@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast, compatible, text
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import broadcast, compatible, text
 from flowscope.ops.array.arrays import ones_like, size
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.selection import where

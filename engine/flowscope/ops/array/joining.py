@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import constant as constants, dtypes
+from flowscope.graph import constant as constants
 from flowscope.graph.constant import (
     Convertible,
     convert_to_tensor,
@@ -17,11 +17,12 @@ from flowscope.graph.constant import (
     holds_tensor,
     to_array,
 )
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import FROM_1, Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, merge_dims
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, merge_dims
 from flowscope.ops.array.shaping import known_values, shape_of, zeros_of
 from flowscope.ops.core.axes import (
     length_at,

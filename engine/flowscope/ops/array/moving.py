@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.core.axes import as_axes, positive_axes, positive_axis
 from flowscope.ops.core.build import apply, unary
 from flowscope.ops.core.shape_rules import check_integers

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.string_values import boxed
-from flowscope.graph.work import per_element
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.string_values import boxed
+from flowscope.graph.values.work import per_element
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core import builder

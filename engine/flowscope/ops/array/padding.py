@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible, text
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.shaping import reshape, shape_of, transpose
 from flowscope.ops.array.slicing import slice as slice_

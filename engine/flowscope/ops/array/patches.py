@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.array.arrays import fill, ones_like, rank, zeros_like
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat

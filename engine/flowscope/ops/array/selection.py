@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast, compatible, merge_dims, text
-from flowscope.graph.string_values import boxed
-from flowscope.graph.work import per_element
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import broadcast, compatible, merge_dims, text
+from flowscope.graph.values.string_values import boxed
+from flowscope.graph.values.work import per_element
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import expand_dims, reshape, squeeze

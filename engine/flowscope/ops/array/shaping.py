@@ -9,12 +9,12 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import size_of, text
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import size_of, text
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.core import builder
 from flowscope.ops.core.axes import Axes, as_axes, one_axis, positive_axis
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector

@@ -11,13 +11,13 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import FROM_1, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import Dimension, compatible, text
-from flowscope.graph.string_values import boxed
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dimension, compatible, text
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.array.selection import boolean_mask
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_shape, as_sizes, check_shape_vector

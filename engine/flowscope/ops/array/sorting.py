@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, merge_dims
-from flowscope.graph.work import per_comparison
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible, merge_dims
+from flowscope.graph.values.work import per_comparison
 from flowscope.ops.core.axes import one_axis, positive_axis
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function

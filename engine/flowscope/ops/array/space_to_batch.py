@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor, get_static_value
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
-from flowscope.graph.string_values import zeros
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible, text
+from flowscope.graph.values.string_values import zeros
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.joining import stack
 from flowscope.ops.core.build import apply

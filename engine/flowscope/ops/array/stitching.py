@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import int32
-from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, merge_dims, text
-from flowscope.graph.string_values import boxed, zeros
+from flowscope.graph.values.dtypes import int32
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import Dims, compatible, merge_dims, text
+from flowscope.graph.values.string_values import boxed, zeros
 from flowscope.ops.array.arrays import range as range_of, size
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.shaping import reshape, shape_of, zeros_of

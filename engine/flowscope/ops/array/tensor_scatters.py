@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.gathering import GatherNd, flat_rows
 from flowscope.ops.core.build import apply

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.work import per_element
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.work import per_element
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind, check_rank, check_same

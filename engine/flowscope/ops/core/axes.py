@@ -13,10 +13,10 @@ from flowscope.graph.constant import (
     get_static_value,
     holds_tensor,
 )
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, size_of
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, size_of
 from flowscope.ops.core import builder
 from flowscope.ops.core.shape_rules import check_kind
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, add_constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import (
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import (
     MAX_RANK,
     Dimension,
     Dims,
@@ -21,7 +21,7 @@ from flowscope.graph.shapes import (
     compatible,
     text,
 )
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_index_dtype, check_kind
@@ -157,7 +157,7 @@ def sum_to(x: Tensor, shape: Tensor) -> Tensor:
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Any:
     """Returns the static shape of an element-wise result of two static shapes."""
-    from flowscope.graph.shapes import as_dims
+    from flowscope.graph.values.shapes import as_dims
 
     return TensorShape(broadcast(as_dims(shape_x), as_dims(shape_y)))
 

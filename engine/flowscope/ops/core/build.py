@@ -7,11 +7,11 @@ from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import DType
 
 
 def apply(op: Op, *inputs: Tensor, name: str | None = None) -> Tensor:

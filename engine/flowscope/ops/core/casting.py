@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected_dtype
+from flowscope.graph.values.shapes import broadcast
 from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply, binary, on_values

@@ -7,13 +7,13 @@ from typing import Any
 
 from flowscope.errors import UnsupportedGradientError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, as_dims, compatible, text
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, as_dims, compatible, text
 from flowscope.ops.core.build import apply, apply_none, on_values, unary
 
 __all__ = [

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import float32, uint16
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import float32, uint16
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.core.build import unary
 
 __all__ = ["lossy_transfer"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.graph.dtypes import DType, int64
 from flowscope.graph.op import Cost, Op, Spec, frozen
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import DType, int64
+from flowscope.graph.values.shapes import Dims
 from flowscope.ops.core.lossy_transfers import FromUpperHalf, UpperHalf
 
 

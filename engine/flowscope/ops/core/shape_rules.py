@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Spec
-from flowscope.graph.shapes import Dims, compatible
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible
 
 _KINDS = {
     "f": "floating-point",

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from flowscope.errors import OpError
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast
-from flowscope.graph.string_values import boxed  # noqa: F401  kernels made of expressions use it
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.shapes import broadcast
+from flowscope.graph.values.string_values import boxed  # noqa: F401  kernels made of expressions use it
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import binary, unary
 from flowscope.ops.core.shape_rules import check_kind, check_same

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import DTypeError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.core.flow import no_op
 
 __all__ = [

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, as_dims, compatible, merge_dims, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import Dims, as_dims, compatible, merge_dims, text
 from flowscope.ops.array.arrays import rank, shape
 from flowscope.ops.array.joining import stack
 from flowscope.ops.core.build import apply, apply_none

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.providers import load
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.host.py_functions import HoldsFunction, new_token
 
 #: Runs through a dataset: `reduce` of `runtime.datasets.dataset_reduction`, which fills it.

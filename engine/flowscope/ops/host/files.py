@@ -19,12 +19,12 @@ from flowscope.errors import (
     ResourceExhaustedError,
     UnknownError,
 )
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.strings.string_op import check_string
 

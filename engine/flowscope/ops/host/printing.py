@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowscope import nest
-from flowscope.graph import dtypes
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import FROM_0, FROM_1, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.state.variable_ops import VarHandleOp

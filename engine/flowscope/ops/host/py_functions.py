@@ -27,11 +27,11 @@ from flowscope.errors import (
 from flowscope.graph.constant import convert_to_tensor, to_array
 from flowscope.graph.current_step import CurrentStep, current_step
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, of_numpy
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.providers import load
+from flowscope.graph.values.dtypes import DType, as_dtype, of_numpy
+from flowscope.graph.values.expected import expected
 
 __all__ = ["numpy_function", "py_func", "py_function"]
 

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.event_messages import Summary, SummaryMetadata
-from flowscope.graph.expected import expected, expected_dtype
+from flowscope.graph.messages.event_messages import Summary, SummaryMetadata
+from flowscope.graph.messages.protobuf import fields
+from flowscope.graph.messages.tensor_proto import TensorProto
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.protobuf import fields
 from flowscope.graph.scopes import name_scope
-from flowscope.graph.shapes import TensorShape
-from flowscope.graph.string_values import boxed
-from flowscope.graph.tensor_proto import TensorProto
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import TensorShape
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_kind, check_rank
 from flowscope.ops.host.summary_values import histogram as histogram_of, pixels, png

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.event_messages import HistogramProto
-from flowscope.graph.expected import expected
+from flowscope.graph.messages.event_messages import HistogramProto
+from flowscope.graph.values.expected import expected
 
 #: The largest finite number of 64 bits.
 _LARGEST = float(np.finfo(np.float64).max)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
 from flowscope.ops.core.build import apply
 
 __all__ = ["timestamp"]

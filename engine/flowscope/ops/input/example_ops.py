@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType, string as STRING
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
-from flowscope.graph.shapes import compatible, text
-from flowscope.graph.string_values import boxed, zeros
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, string as STRING
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible, text
+from flowscope.graph.values.string_values import boxed, zeros
 from flowscope.ops.input.example_scan import FEATURE_LISTS, Batch, Values
 from flowscope.ops.strings.string_op import StringOp, check_string
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected
 from flowscope.ops.kernels.native_loops import Bytes, Words64, loops
 
 __all__ = ["CONTEXT", "FEATURE_LISTS", "Batch", "Places", "Values"]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import TensorShape
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import TensorShape
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.input.example_ops import ParseExample, ParseFeatureLists
 from flowscope.ops.sparse.conversion import sparse_merge

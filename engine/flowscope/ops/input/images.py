@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.core.build import apply
 from flowscope.ops.strings.string_op import as_strings, check_string
 

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.expected import expected
-from flowscope.graph.string_values import as_bytes
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.string_values import as_bytes
 from flowscope.ops.input.records import RecordWriter, read_records
 
 __all__ = ["TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"]

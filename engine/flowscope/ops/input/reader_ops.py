@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from flowscope.graph import dtypes
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.input.sources import (
     FixedLengthSource,
     IdentitySource,

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.build import apply, apply_many, apply_none
 from flowscope.ops.core.handles import add_handle
 from flowscope.ops.input import reader_ops as ops

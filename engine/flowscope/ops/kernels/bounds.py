@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array
+from flowscope.graph.values.host_values import on_host
 
 
 def bounds(x: Array) -> tuple[Any, Any]:

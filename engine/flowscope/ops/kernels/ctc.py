@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array
+from flowscope.graph.values.expected import expected
 
 _NEVER = -np.inf
 

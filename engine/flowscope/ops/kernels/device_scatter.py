@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule
+from flowscope.graph.values.host_values import on_host
 
 _SIGN = 1 << 63
 

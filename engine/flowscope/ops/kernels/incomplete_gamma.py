@@ -12,8 +12,8 @@ grows with the largest x; beyond x = 1e5 or so the digits of exp(...) run out.
 
 from __future__ import annotations
 
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule
+from flowscope.graph.values.host_values import on_host
 
 _ROUNDS = 100_000
 

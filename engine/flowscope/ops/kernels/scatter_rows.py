@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.op import Array, ArrayModule
-from flowscope.graph.string_values import zeros
+from flowscope.graph.values.string_values import zeros
 from flowscope.ops.kernels.scipy_modules import scipy_of
 
 #: From so many elements on sorting or a sparse product pays.

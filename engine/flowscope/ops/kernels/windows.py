@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowscope.graph.constant import get_static_value
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Op, frozen
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims
 
 #: Spellings of "channels last" and "channels first", by the number of spatial axes.
 FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}

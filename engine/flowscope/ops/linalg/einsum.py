@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, broadcast, merge_dim, size_of, text
-from flowscope.graph.work import PRODUCT
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, broadcast, merge_dim, size_of, text
+from flowscope.graph.values.work import PRODUCT
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, sum_to
 from flowscope.ops.core.build import apply

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.array.arrays import fill, size, zeros_like
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of

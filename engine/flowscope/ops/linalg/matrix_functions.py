@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.expected import expected_dtype
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.work import per_cube
+from flowscope.graph.values.expected import expected_dtype
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.work import per_cube
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import shape_of

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.shaping import expand_axes, squeeze_axes, transpose
 from flowscope.ops.core.axes import positive_axis
 from flowscope.ops.core.casting import cast, widened

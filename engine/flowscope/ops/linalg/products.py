@@ -6,13 +6,13 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.dtypes import float32
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import broadcast, compatible, size_of
-from flowscope.graph.work import PRODUCT
+from flowscope.graph.values.dtypes import float32
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import broadcast, compatible, size_of
+from flowscope.graph.values.work import PRODUCT
 from flowscope.ops.array.arrays import rank, shape
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat, stack

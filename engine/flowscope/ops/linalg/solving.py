@@ -9,12 +9,12 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, broadcast, text
-from flowscope.graph.work import per_cube
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import Dims, broadcast, text
+from flowscope.graph.values.work import per_cube
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply, apply_many, unary
 from flowscope.ops.core.casting import cast, complex, conj, imag, real

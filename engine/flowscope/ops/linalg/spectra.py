@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowscope.errors import UnsupportedGradientError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
-from flowscope.graph.work import per_cube
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import text
+from flowscope.graph.values.work import per_cube
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.build import apply, apply_many

@@ -6,10 +6,10 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.host_values import on_host
 from flowscope.ops.array.joining import concat, stack
 from flowscope.ops.array.padding import pad
 from flowscope.ops.array.shaping import expand_dims, squeeze

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims, compatible, merge_dims, text
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import as_dims, compatible, merge_dims, text
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import complex, conj, imag, real

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import Convertible, convert_to_tensor, holds_tensor
-from flowscope.graph.dtypes import int32
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.dtypes import int32
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.core import builder
 from flowscope.ops.core.axes import positive_axes, positive_axis
 from flowscope.ops.core.broadcasting import broadcast_to

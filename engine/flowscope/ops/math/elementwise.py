@@ -12,14 +12,14 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected
-from flowscope.graph.host_values import on_host
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Array, ArrayModule
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.work import per_element
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.work import per_element
 from flowscope.ops.core import builder
 from flowscope.ops.core.build import apply, on_values
 from flowscope.ops.core.casting import ComplexAbs, cast, conj

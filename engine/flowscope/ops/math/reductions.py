@@ -6,12 +6,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import size_of
 from flowscope.ops.core import builder
 from flowscope.ops.core.axes import ReductionOp, as_axes, positive_axis, reduced
 from flowscope.ops.core.broadcasting import broadcast_to

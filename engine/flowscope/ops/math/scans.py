@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected
 from flowscope.ops.core import builder
 from flowscope.ops.core.axes import one_axis, positive_axis, reduced
 from flowscope.ops.core.build import apply, unary

@@ -15,8 +15,8 @@ import numpy as np
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast
-from flowscope.graph.work import per_element
+from flowscope.graph.values.shapes import broadcast
+from flowscope.graph.values.work import per_element
 from flowscope.ops.core import builder
 from flowscope.ops.core.broadcasting import unbroadcast
 from flowscope.ops.core.build import apply

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function

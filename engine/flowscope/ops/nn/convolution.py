@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import expand_dims, reshape, shape_of, squeeze
 from flowscope.ops.core.broadcasting import as_shape

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, size_of, text
-from flowscope.graph.work import PRODUCT
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, compatible, size_of, text
+from flowscope.graph.values.work import PRODUCT
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, check_outputs, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.array.gathering import gather_nd
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.selection import sequence_mask, where

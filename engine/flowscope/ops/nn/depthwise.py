@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, frozen
+from flowscope.graph.values.expected import expected
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.kernels.convolution import BLOCK_BYTES, DEVICE_BLOCK_BYTES, by_library
 from flowscope.ops.kernels.windows import Axis

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_shape
 from flowscope.ops.core.declare import op_function

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowscope.graph import dtypes
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import range as range_of
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.shaping import expand_dims, reshape, shape_of

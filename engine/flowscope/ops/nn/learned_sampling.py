@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.scopes import control_dependencies
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.array.arrays import ones_like
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.core.flow import identity

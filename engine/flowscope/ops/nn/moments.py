@@ -6,7 +6,7 @@ from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values.shapes import size_of
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.shaping import shape_of, squeeze_axes
 from flowscope.ops.core.axes import as_axes, positive_axes

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import as_dtype
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values.dtypes import as_dtype
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.moving import reverse
 from flowscope.ops.core.build import apply

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected
 from flowscope.ops.core.build import apply_many, unary
 from flowscope.ops.core.casting import cast, conj, real, widened
 from flowscope.ops.core.declare import op_function

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.array.arrays import size
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.build import apply, apply_many

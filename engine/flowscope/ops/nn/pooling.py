@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import as_dtype
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import as_dtype
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.shaping import expand_dims, squeeze
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.kernels.windows import (

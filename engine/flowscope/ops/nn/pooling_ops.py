@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.core.broadcasting import as_sizes, check_shape_vector
 from flowscope.ops.core.build import apply

@@ -10,7 +10,7 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, text
+from flowscope.graph.values.shapes import Dims, text
 from flowscope.ops.core.build import apply
 
 #: Inputs of an LSTM and of a GRU in their order, with what their axes are; a block over time has

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import merge_dims
-from flowscope.graph.work import per_comparison
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import merge_dims
+from flowscope.graph.values.work import per_comparison
 from flowscope.ops.array.arrays import range as range_, size, zeros_like
 from flowscope.ops.array.gathering import scatter_nd
 from flowscope.ops.array.shaping import reshape, shape_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.array.space_to_batch import (

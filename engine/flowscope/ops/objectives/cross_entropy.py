@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, merge_dims, text
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible, merge_dims, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.gathering import check_range
 from flowscope.ops.array.joining import concat

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from flowscope.graph.constant import constant, convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.array.arrays import ones_like, range as range_, rank, size, zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import shape_of

@@ -11,12 +11,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import compatible
 from flowscope.ops.array.arrays import ones_like, size, zeros, zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.casting import cast

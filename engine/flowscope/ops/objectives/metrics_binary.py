@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.selection import where

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import ones_like, range as range_
 from flowscope.ops.array.shaping import expand_axes, shape_of
 from flowscope.ops.core.casting import cast

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import ones_like, zeros_like
 from flowscope.ops.array.gathering import scatter_nd
 from flowscope.ops.array.joining import concat, stack

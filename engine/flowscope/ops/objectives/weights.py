@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, text
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, text
 from flowscope.ops.array.shaping import expand_axes, reshape, shape_of, squeeze_axes
 from flowscope.ops.core.broadcasting import as_sizes, sum_to
 from flowscope.ops.core.build import apply

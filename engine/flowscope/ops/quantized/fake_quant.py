@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.array.shaping import shape_of

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.work import PRODUCT
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.work import PRODUCT
 from flowscope.ops.array.joining import concat
 from flowscope.ops.core.build import apply_many
 from flowscope.ops.kernels.windows import as_padding, as_steps

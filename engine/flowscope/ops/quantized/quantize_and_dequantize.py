@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import bool_
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
+from flowscope.graph.values.dtypes import bool_
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import text
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.axes import positive_axis

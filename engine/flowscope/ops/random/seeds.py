@@ -6,7 +6,7 @@ import operator
 import zlib
 
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected_dtype
+from flowscope.graph.values.expected import expected_dtype
 
 __all__ = ["get_seed", "set_random_seed"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.shapes import text
 from flowscope.ops.array.shaping import shape_of
 from flowscope.ops.array.slicing import slice as slice_
 from flowscope.ops.core import builder

@@ -10,8 +10,8 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import range as range_of
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.padding import pad

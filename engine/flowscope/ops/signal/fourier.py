@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import compatible
-from flowscope.graph.work import per_comparison
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible
+from flowscope.graph.values.work import per_comparison
 from flowscope.ops.array.arrays import range as range_
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.selection import where_v2

@@ -13,9 +13,9 @@ from typing import Any
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, float32
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import DType, as_dtype, float32
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import range as range_of
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat, stack

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.overloads import operators
-from flowscope.graph.shapes import text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import text
 from flowscope.ops.array.arrays import ones_like, zeros_like
 from flowscope.ops.array.gathering import gather, gather_nd, scatter_nd
 from flowscope.ops.array.joining import concat

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import range as range_
 from flowscope.ops.array.gathering import gather
 from flowscope.ops.array.joining import concat

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.array.arrays import ones_like, zeros
 from flowscope.ops.array.gathering import gather, gather_nd
 from flowscope.ops.array.joining import concat

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import text
 from flowscope.ops.core.broadcasting import as_sizes
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.shape_rules import check_same

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.dtypes import int32
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import TensorShape
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import int32
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import TensorShape
 from flowscope.ops.array.arrays import ones, range as range_of, rank, shape, size, zeros_like
 from flowscope.ops.array.clipping import clip_by_norm
 from flowscope.ops.array.gathering import gather

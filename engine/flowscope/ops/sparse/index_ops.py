@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
-from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, merge_dims, text
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import Dims, compatible, merge_dims, text
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.array.gathering import gather_nd
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape, shape_of

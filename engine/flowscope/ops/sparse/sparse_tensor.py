@@ -10,13 +10,13 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, float32, int64
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.overloads import operate, operators
 from flowscope.graph.serialization.meta import CollectionKind, register_kind
-from flowscope.graph.shapes import TensorShape, as_dims, merge_dims, text
+from flowscope.graph.values.dtypes import DType, as_dtype, float32, int64
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import TensorShape, as_dims, merge_dims, text
 from flowscope.ops.core.flow import placeholder, placeholder_with_default
 from flowscope.ops.math.elementwise import multiply
 

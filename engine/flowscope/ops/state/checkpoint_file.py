@@ -34,12 +34,12 @@ from flowscope.errors import (
     OpError,
     UnimplementedError,
 )
-from flowscope.graph.dtypes import DType, as_dtype, string
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array
 from flowscope.graph.serialization.values import read_dtype, read_sizes
 from flowscope.graph.serialization.whole_files import clear_leftovers, os_error, replaced
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values.dtypes import DType, as_dtype, string
+from flowscope.graph.values.expected import expected_dtype
+from flowscope.graph.values.string_values import boxed
 
 SUFFIX = ".safetensors"
 _VERSION = 1

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, resource, string
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
+from flowscope.graph.values.dtypes import DType, resource, string
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.state.checkpoint_file import CheckpointReader, check_names, write_checkpoint
 

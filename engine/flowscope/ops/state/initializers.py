@@ -9,10 +9,10 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import constant
-from flowscope.graph.dtypes import as_dtype, float32
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import as_dims, is_known, text
+from flowscope.graph.values.dtypes import as_dtype, float32
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import as_dims, is_known, text
 from flowscope.ops.array.arrays import ones, zeros
 from flowscope.ops.array.slicing import slice as slice_of
 from flowscope.ops.random.normal_and_uniform import random_normal, random_uniform, truncated_normal

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from flowscope import nest
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.core.flow import identity
 from flowscope.ops.core.handles import add_handle

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from flowscope.graph.dtypes import float32
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import float32
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.one_hot import eye
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.array.slicing import slice as slice_of

@@ -10,12 +10,12 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Convertible, convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known, text
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, is_known, text
 from flowscope.ops.array.joining import concat, split
 from flowscope.ops.core.flow import group, identity
 from flowscope.ops.state.variables import SaveSliceInfo, Variable

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
-from flowscope.graph.shapes import Dims, compatible, is_known, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, is_known, text
 
 #: Called once with the op's outputs, or with what went wrong.
 Finish = Callable[[Any], None]

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, int32, int64
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims, TensorShape, as_dims, is_known
+from flowscope.graph.values.dtypes import DType, as_dtype, int32, int64
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, is_known
 from flowscope.ops.core.build import apply, apply_many, apply_none
 from flowscope.ops.core.handles import add_handle
 from flowscope.ops.random.seeds import get_seed

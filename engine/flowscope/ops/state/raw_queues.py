@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import as_dtype
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.dtypes import as_dtype
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.state.queues import (
     FIFOQueue as _FIFOQueue,
     PaddingFIFOQueue as _PaddingFIFOQueue,

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from flowscope.graph.constant import constant, convert_to_tensor
-from flowscope.graph.dtypes import int32
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.dtypes import int32
 from flowscope.ops.core.build import apply
 from flowscope.ops.state import training_ops, variable_ops as state
 from flowscope.ops.state.raw_variables import handle_of

@@ -12,11 +12,11 @@ from typing import Any
 
 from flowscope.graph.constant import Convertible, convert_to_tensor, get_static_value
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import as_dtype, int32
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import as_dims
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.dtypes import as_dtype, int32
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import as_dims
 from flowscope.ops.array.arrays import shape as shape_of
 from flowscope.ops.array.gathering import gather, gather_nd
 from flowscope.ops.array.slicing import Part

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import int32
-from flowscope.graph.expected import expected
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import int32
+from flowscope.graph.values.expected import expected
 from flowscope.ops.array.arrays import range as range_of, shape, zeros_like
 from flowscope.ops.array.joining import stack
 from flowscope.ops.array.shaping import reshape

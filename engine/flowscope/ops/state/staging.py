@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, int32, int64
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import TensorShape, as_dims, compatible, text
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype, int32, int64
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import TensorShape, as_dims, compatible, text
 from flowscope.ops.core.build import apply, apply_many, apply_none
 from flowscope.ops.core.handles import add_handle
 from flowscope.ops.state import queue_ops as ops

@@ -7,7 +7,7 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected
+from flowscope.graph.values.expected import expected
 from flowscope.ops.state.variable_scope import VariableScope, variable_scope
 from flowscope.ops.state.variables import GraphKeys, Variable
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Cost, Spec, frozen
-from flowscope.graph.shapes import compatible, size_of, text
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import compatible, size_of, text
 from flowscope.ops.array.gathering import check_range
 from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.kernels import fused_updates

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from flowscope.graph.current_step import current_step
-from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Array, ArrayModule, Cost, Op, Spec, frozen
+from flowscope.graph.values.dtypes import variant
 
 
 class _Around(Op, abstract=True, reads_state=True, accepts_empty=True, is_differentiable=False):

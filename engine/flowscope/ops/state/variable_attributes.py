@@ -8,13 +8,13 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.lazy import frozen
+from flowscope.graph.values.expected import expected
 
 if TYPE_CHECKING:
-    from flowscope.graph.dtypes import DType
     from flowscope.graph.graph import Graph
     from flowscope.graph.operation import Tensor
+    from flowscope.graph.values.dtypes import DType
 
 
 class VariableSynchronization(enum.Enum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowscope.graph.expected import expected
 from flowscope.graph.lazy import mutable
+from flowscope.graph.values.expected import expected
 from flowscope.ops.core import builder
 
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected, expected_dtype
-from flowscope.graph.host_values import on_host
 from flowscope.graph.op import MAX_OUTPUTS, Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import Dims, compatible, text
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import Dims, compatible, text
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.array.gathering import check_range, positions
 from flowscope.ops.array.slicing import Part, StridedSlice, part_of
 from flowscope.ops.core.shape_rules import check_kind

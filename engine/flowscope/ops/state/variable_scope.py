@@ -11,11 +11,11 @@ from typing import Any
 from flowscope.errors import DTypeError, InvalidArgumentError, NestingError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import as_dtype, float32
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Tensor
 from flowscope.graph.scopes import graph_of
+from flowscope.graph.values.dtypes import as_dtype, float32
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.state.variable_store import get
 from flowscope.ops.state.variables import (
     GraphKeys,

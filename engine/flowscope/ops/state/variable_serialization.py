@@ -7,9 +7,9 @@ from typing import Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.meta import CollectionKind
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.state.variable_def import VariableDef
 from flowscope.ops.state.variables import (
     SaveSliceInfo,

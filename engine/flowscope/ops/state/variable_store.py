@@ -11,10 +11,10 @@ import numpy as np
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, float32
-from flowscope.graph.expected import expected
 from flowscope.graph.graph import Graph
-from flowscope.graph.shapes import Dims, as_dims, compatible, is_known, text
+from flowscope.graph.values.dtypes import DType, as_dtype, float32
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import Dims, as_dims, compatible, is_known, text
 from flowscope.ops.array.slicing import slice as slice_of
 from flowscope.ops.state.initializers import GlorotUniform, Zeros
 from flowscope.ops.state.partitioned_variable import (

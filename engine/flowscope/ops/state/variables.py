@@ -11,15 +11,15 @@ from typing import Any
 from flowscope.errors import DTypeError, InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import Convertible, convert_to_tensor
 from flowscope.graph.default import get_default_graph, get_default_session
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Reference, Tensor, where
 from flowscope.graph.scopes import own_graph
-from flowscope.graph.shapes import Dims, TensorShape, as_dims, compatible, is_known, text
 from flowscope.graph.unsupported import refuse
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, compatible, is_known, text
 from flowscope.ops.array.gathering import gather, gather_nd
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.flow import identity

@@ -8,13 +8,13 @@ import re
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast
-from flowscope.graph.work import per_element
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import broadcast
+from flowscope.graph.values.work import per_element
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.declare import op_function
 from flowscope.ops.core.shape_rules import check_kind

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.expected import expected
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.expected import expected
 from flowscope.ops.core.build import apply
 from flowscope.ops.strings.hashes import farm, murmur, sip
 from flowscope.ops.strings.string_op import StringOp, as_strings, as_text

@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, string as STRING
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Spec, frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType, as_dtype, string as STRING
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.build import apply, apply_many
 from flowscope.ops.core.shape_rules import check_kind
 from flowscope.ops.strings.string_op import StringOp, as_strings, as_text, check_string, mapped

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flowscope.graph import dtypes
 from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import broadcast
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected_dtype
+from flowscope.graph.values.shapes import broadcast
+from flowscope.graph.values.string_values import boxed
 
 
 def check_string(s: Spec) -> None:

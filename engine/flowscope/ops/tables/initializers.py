@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType, as_dtype, int64, string
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import DType, as_dtype, int64, string
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.build import apply_none
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.ops.tables import table_ops as ops

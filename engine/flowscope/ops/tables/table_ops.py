@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph import dtypes
-from flowscope.graph.dtypes import DType
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
-from flowscope.graph.shapes import Dims, compatible, text
-from flowscope.graph.string_values import boxed
+from flowscope.graph.values import dtypes
+from flowscope.graph.values.dtypes import DType
+from flowscope.graph.values.expected import expected, expected_dtype
+from flowscope.graph.values.shapes import Dims, compatible, text
+from flowscope.graph.values.string_values import boxed
 from flowscope.ops.host.files import reading
 
 #: A column of a text file: the line's number, or the whole line.

@@ -18,11 +18,11 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor, get_static_value
-from flowscope.graph.dtypes import DType, as_dtype, string
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.serialization.meta import CollectionKind, register_kind
+from flowscope.graph.values.dtypes import DType, as_dtype, string
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.build import apply, apply_many, apply_none, on_values
 from flowscope.ops.core.handles import add_handle
 from flowscope.ops.state.graph_keys import GraphKeys

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.dtypes import DType, as_dtype, int64, string
-from flowscope.graph.expected import expected, expected_dtype
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import DType, as_dtype, int64, string
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.array.arrays import range as range_of, size
 from flowscope.ops.array.selection import where
 from flowscope.ops.core.build import on_values

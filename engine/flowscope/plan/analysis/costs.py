@@ -26,10 +26,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.op import Spec
-from flowscope.graph.shapes import Dims, compatible, is_known, size_of
-from flowscope.graph.work import PRODUCT
+from flowscope.graph.values.dtypes import resource, variant
+from flowscope.graph.values.shapes import Dims, compatible, is_known, size_of
+from flowscope.graph.values.work import PRODUCT
 from flowscope.plan.analysis.device_profile import CPU_PROFILE, DeviceProfile
 from flowscope.plan.analysis.saved_for_backward import trips
 from flowscope.plan.ir.program import Node, Program, Value

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowscope.graph.constant import Const
-from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import resource, variant
+from flowscope.graph.values.shapes import Dims
 from flowscope.plan.analysis.saved_for_backward import base_of
 from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.ir.structured import LoopNode

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from flowscope.graph.constant import Const
-from flowscope.graph.dtypes import resource
-from flowscope.graph.host_values import beside
 from flowscope.graph.lazy import frozen
+from flowscope.graph.values.dtypes import resource
+from flowscope.graph.values.host_values import beside
 from flowscope.plan.analysis.saved_for_backward import trips
 from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.ir.structured import LoopNode

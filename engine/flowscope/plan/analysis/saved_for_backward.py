@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.control.lists import EmptyList, ListOf, PackLists
-from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.lazy import frozen
+from flowscope.graph.values.dtypes import resource, variant
 from flowscope.plan.ir.known_ops import ADD, LESS, LESS_EQUAL
 from flowscope.plan.ir.program import Program, Value
 from flowscope.plan.ir.rewriting import uses

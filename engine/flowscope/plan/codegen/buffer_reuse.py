@@ -18,8 +18,8 @@ from collections.abc import Collection
 import numpy as np
 
 from flowscope.graph.constant import Const
-from flowscope.graph.expression import Expression, into_buffer, parsed
 from flowscope.graph.lazy import frozen
+from flowscope.graph.values.expression import Expression, into_buffer, parsed
 from flowscope.ops.array.arrays import Fill, ZerosLike
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.core.send_recv import Send

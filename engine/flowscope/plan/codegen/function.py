@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import Const
-from flowscope.graph.expression import number_text, python_text
 from flowscope.graph.op import is_special
+from flowscope.graph.values.expression import number_text, python_text
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.analysis.costs import Costs
 from flowscope.plan.analysis.locations import Part

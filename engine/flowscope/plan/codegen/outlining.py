@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flowscope.graph.dtypes import resource
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.analysis.locations import nested_generator
 from flowscope.plan.codegen.control_flow import is_safe_inside, number_type
 from flowscope.plan.ir.program import Node

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.graph.constant import Const
-from flowscope.graph.dtypes import resource
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.codegen.control_flow import number_type
 from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.passes.forks import ForkedSection, find_forks

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import Const
-from flowscope.graph.dtypes import DType, bool_, float64, int32, int64
-from flowscope.graph.expression import FIRST, Expression
 from flowscope.graph.lazy import frozen, mutable
+from flowscope.graph.values.dtypes import DType, bool_, float64, int32, int64
+from flowscope.graph.values.expression import FIRST, Expression
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.ir.kernels import device_type, is_assignment
 from flowscope.plan.ir.known_ops import ADD, GREATER, LESS, LOGICAL_AND

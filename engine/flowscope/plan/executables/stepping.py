@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.dtypes import int64, resource
 from flowscope.graph.op import Spec
+from flowscope.graph.values.dtypes import int64, resource
 from flowscope.plan.analysis.locations import DeoptState, LoopState, NestedRun, nested_generator
 from flowscope.plan.analysis.updates import unsafe_positions
 from flowscope.plan.codegen.code import Code

@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph.expression import FIRST, Expression, python_text
 from flowscope.graph.op import is_special, kernel_of
+from flowscope.graph.values.expression import FIRST, Expression, python_text
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.ir.memories import host_of, is_host
 from flowscope.plan.ir.program import Node

@@ -17,8 +17,8 @@ import numpy as np
 from flowscope.control.lists import EmptyList
 from flowscope.control.primitives import Enter, Exit, Merge, Switch
 from flowscope.graph.constant import Const, Literal
-from flowscope.graph.dtypes import DType, bool_, int32
 from flowscope.graph.op import Op, Spec
+from flowscope.graph.values.dtypes import DType, bool_, int32
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.ir.memories import host_of
 from flowscope.plan.ir.program import Node, Program, Value

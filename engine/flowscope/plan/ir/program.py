@@ -13,9 +13,9 @@ from dataclasses import field
 from typing import Any, Self
 
 from flowscope.control.primitives import Merge, NextIteration
-from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.ir.origins import OperationRef
 
 #: A tensor: its operation's id, its index, the calls and bodies that the operation is run in.

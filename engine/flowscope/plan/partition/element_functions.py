@@ -15,8 +15,8 @@ from typing import Any
 from flowscope.control.calls import Call
 from flowscope.control.specs import outside
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.ir.serialization import program_of, rows_of
 from flowscope.plan.partition.partitions import Mode, back_end_of

@@ -20,9 +20,9 @@ from typing import Any
 from flowscope.control.blocks import Parameter
 from flowscope.control.calls import Call
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.dtypes import resource
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, Tensor, where
+from flowscope.graph.values.dtypes import resource
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.ir.origins import PlannedOperations
 from flowscope.plan.ir.program import (

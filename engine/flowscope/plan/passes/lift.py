@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from flowscope.control.primitives import Enter, Exit, LoopCond, Merge, NextIteration, Switch
-from flowscope.graph.dtypes import int64
 from flowscope.graph.lazy import mutable
 from flowscope.graph.op import Spec
+from flowscope.graph.values.dtypes import int64
 from flowscope.plan.ir.lowering import is_ambient
 from flowscope.plan.ir.program import Node, Program, Value, is_back_edge, outer_values
 from flowscope.plan.ir.rewriting import ProgramEdits, in_order, origins_of

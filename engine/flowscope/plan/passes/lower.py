@@ -30,9 +30,9 @@ from flowscope.control.primitives import (
     NextIteration,
     Switch,
 )
-from flowscope.graph.dtypes import bool_, int32, int64
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec, op_class
+from flowscope.graph.values.dtypes import bool_, int32, int64
 from flowscope.ops.core.flow import Identity
 from flowscope.plan.analysis.effects import WORLD, is_worldly, leaves
 from flowscope.plan.ir.known_ops import LESS, LESS_EQUAL

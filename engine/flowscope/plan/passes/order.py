@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import where
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.ir.origins import named
 from flowscope.plan.ir.program import Node, Program, Value, is_back_edge
 from flowscope.plan.ir.rewriting import changed, in_order, with_nodes

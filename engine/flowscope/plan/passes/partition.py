@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from flowscope.graph.constant import Const, Literal
-from flowscope.graph.dtypes import float32, int64, uint16
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
+from flowscope.graph.values.dtypes import float32, int64, uint16
 from flowscope.ops.core.lossy_transfers import FromUpperHalf, UpperHalf
 from flowscope.ops.core.send_recv import Recv, Send, Transfer, TripCount
 from flowscope.plan.analysis.counted_loops import counted

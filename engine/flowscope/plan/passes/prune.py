@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowscope.graph.dtypes import resource
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.ir.origins import PlannedOperations
 from flowscope.plan.ir.program import Node, Program, TensorKey, Value
 from flowscope.plan.ir.structured import kind_of

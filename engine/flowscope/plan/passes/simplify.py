@@ -25,9 +25,9 @@ import numpy as np
 
 from flowscope.control.primitives import Primitive
 from flowscope.graph.constant import Const, Literal
-from flowscope.graph.dtypes import resource, string, variant
-from flowscope.graph.expression import FIRST
 from flowscope.graph.op import Spec, has_kernel, kernel_of
+from flowscope.graph.values.dtypes import resource, string, variant
+from flowscope.graph.values.expression import FIRST
 from flowscope.ops.core.flow import Placeholder
 from flowscope.plan.ir.origins import OperationRef
 from flowscope.plan.ir.program import Node, Program, Value, needed, versions

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from flowscope.control.lists import EmptyList
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.dtypes import float32, resource, variant
 from flowscope.graph.operation import where
+from flowscope.graph.values.dtypes import float32, resource, variant
 from flowscope.ops.core.lossy_transfers import LossyTransfer
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.plan.analysis.value_locations import ValueLocation, ValueLocations, located

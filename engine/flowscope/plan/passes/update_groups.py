@@ -25,8 +25,8 @@ from typing import Any
 
 from flowscope.control.primitives import Primitive
 from flowscope.graph.constant import Const
-from flowscope.graph.dtypes import variant
 from flowscope.graph.op import Op, Spec
+from flowscope.graph.values.dtypes import variant
 from flowscope.ops.core.flow import Identity, NoOp
 from flowscope.ops.state.update_groups import AwaitUpdate, BeginUpdate, CheckUpdate, EndUpdate
 from flowscope.plan.analysis.effects import leaves, touched

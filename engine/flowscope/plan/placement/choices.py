@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.dtypes import SMALL, string
 from flowscope.graph.op import Spec, has_kernel
 from flowscope.graph.operation import where
+from flowscope.graph.values.dtypes import SMALL, string
 from flowscope.plan.ir.origins import named
 from flowscope.plan.ir.program import Node
 from flowscope.plan.placement.ties import Ties, is_held

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from flowscope.control.lists import EmptyList
 from flowscope.graph.constant import Const
-from flowscope.graph.dtypes import resource
+from flowscope.graph.values.dtypes import resource
 from flowscope.plan.analysis.costs import Costs
 from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.ir.structured import CondNode, LoopNode

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from flowscope.graph.dtypes import bool_, int32, int64
 from flowscope.graph.op import Spec
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values.dtypes import bool_, int32, int64
+from flowscope.graph.values.shapes import size_of
 from flowscope.plan.ir.lowering import is_ambient
 from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.ir.structured import CondNode, LoopNode

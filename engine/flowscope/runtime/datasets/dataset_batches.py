@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.expected import expected
-from flowscope.graph.shapes import text
+from flowscope.graph.values.expected import expected
+from flowscope.graph.values.shapes import text
 from flowscope.ops.host import dataset_ops as ops
 from flowscope.runtime.datasets.dataset_pipelines import (
     Context,

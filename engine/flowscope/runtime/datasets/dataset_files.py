@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from flowscope.errors import DataLossError, InvalidArgumentError, OpError
-from flowscope.graph.dtypes import as_dtype
+from flowscope.graph.values.dtypes import as_dtype
 from flowscope.ops.host import dataset_ops as ops
 from flowscope.ops.host.files import file_errors
 from flowscope.ops.host.py_functions import failure_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.expected import expected
+from flowscope.graph.values.expected import expected
 from flowscope.ops.host import dataset_ops as ops
 from flowscope.runtime.datasets.dataset_pipelines import (
     Context,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowscope.graph.expected import expected
+from flowscope.graph.values.expected import expected
 from flowscope.ops.host import dataset_ops as ops
 from flowscope.runtime.datasets.dataset_functions import PassControl, mixed
 from flowscope.runtime.state.queue_transactions import goes_back

@@ -29,8 +29,8 @@ from flowscope.errors import (
 )
 from flowscope.graph.current_step import current_step
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.shapes import compatible, text
 from flowscope.graph.summary import counted
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.ops.host.dataset_ops import DatasetValue, PrefetchDataset
 from flowscope.plan.partition.element_functions import FunctionProgram
 from flowscope.runtime.datasets.dataset_ahead import Failed, Job, ahead_of, outcome

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.graph.host_values import on_host
+from flowscope.graph.values.host_values import on_host
 from flowscope.runtime.devices.device import Device, DeviceMemory, MakeTasks, ParallelFor
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from flowscope.errors import UnavailableError
-from flowscope.graph.host_values import on_host
+from flowscope.graph.values.host_values import on_host
 from flowscope.ops.kernels.scipy_modules import finders
 from flowscope.runtime.devices.device import Device, DeviceMemory
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from flowscope.errors import ResourceExhaustedError
-from flowscope.graph.host_values import on_host
 from flowscope.graph.lazy import frozen
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.analysis.device_profile import DeviceProfile, Link, transfer_s
 from flowscope.runtime.devices import cupy_table
 from flowscope.runtime.devices.device import Device, DeviceMemory

@@ -9,12 +9,12 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError, OpError
 from flowscope.graph.constant import is_in_range, to_array
-from flowscope.graph.dtypes import DType, string
-from flowscope.graph.host_values import on_host
 from flowscope.graph.indexed_slices import IndexedSlices
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Tensor, where
-from flowscope.graph.shapes import compatible, is_known, text
+from flowscope.graph.values.dtypes import DType, string
+from flowscope.graph.values.host_values import on_host
+from flowscope.graph.values.shapes import compatible, is_known, text
 from flowscope.nest import flatten
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.sparse.sparse_tensor import SparseTensor

@@ -11,10 +11,10 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError, NotFoundError
 from flowscope.graph.block import misplaced
-from flowscope.graph.dtypes import resource, variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import resource, variant
 from flowscope.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
 
 #: Puts a structure together from the values of all fetched tensors.

@@ -8,8 +8,8 @@ from typing import Any
 
 from flowscope.errors import AbortedError, InvalidArgumentError
 from flowscope.graph.graph import Graph
-from flowscope.graph.host_values import on_host
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.ir.kernels import own
 from flowscope.plan.ir.program import Node, Value
 from flowscope.plan.partial_run import Feeds, Stage

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import InvalidArgumentError, OpError, UnavailableError
 from flowscope.graph.devices import DeviceSpec
-from flowscope.graph.dtypes import resource
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import has_kernel
 from flowscope.graph.operation import Operation, Tensor, where
 from flowscope.graph.summary import duration
+from flowscope.graph.values.dtypes import resource
 from flowscope.ops.state.variable_ops import VarHandleOp
 from flowscope.plan.ir.program import Node, Program
 from flowscope.plan.passes.place import place

@@ -13,10 +13,10 @@ import numpy as np
 
 from flowscope.errors import DTypeError, GraphError, InvalidArgumentError, OpError, StaleError
 from flowscope.graph.block import misplaced
-from flowscope.graph.dtypes import variant
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.shapes import Dims
+from flowscope.graph.values.dtypes import variant
+from flowscope.graph.values.shapes import Dims
 from flowscope.ops.core.send_recv import Transfer
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.variable_ops import ReadVariableOp

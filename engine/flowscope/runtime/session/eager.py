@@ -18,10 +18,10 @@ from flowscope.autodiff.aggregation import UnconnectedGradients
 from flowscope.autodiff.gradients import gradients
 from flowscope.errors import InvalidArgumentError, UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.dtypes import DType
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op, Spec, has_kernel, kernel_of
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.values.dtypes import DType
 from flowscope.ops.array.arrays import zeros_like
 from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.host.py_functions import eager_calls

@@ -13,7 +13,7 @@ import numpy as np
 
 from flowscope.errors import DTypeError, NotFoundError
 from flowscope.graph import providers
-from flowscope.graph.host_values import on_host
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.analysis.device_profile import Link
 from flowscope.plan.executables.back_ends import BackEnd, Function
 from flowscope.plan.plan import Plan

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph import default
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values.shapes import compatible, text
 from flowscope.runtime.state.resources import VariableState
 
 

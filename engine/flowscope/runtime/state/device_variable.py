@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.graph.host_values import on_host
+from flowscope.graph.values.host_values import on_host
 from flowscope.runtime.devices.device import Device
 from flowscope.runtime.state.resources import VariableState
 

@@ -34,8 +34,8 @@ from flowscope.errors import (
     UnknownError,
 )
 from flowscope.graph.current_step import current_step
-from flowscope.graph.shapes import Dims
 from flowscope.graph.summary import counted
+from flowscope.graph.values.shapes import Dims
 
 if TYPE_CHECKING:
     from flowscope.runtime.step.step import Step

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flowscope.errors import CancelledError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
-from flowscope.graph.dtypes import string
-from flowscope.graph.expected import expected_dtype
-from flowscope.graph.protobuf import BYTES, INT, Wire, WireMessage
+from flowscope.graph.messages.protobuf import BYTES, INT, Wire, WireMessage
 from flowscope.graph.summary import counted
+from flowscope.graph.values.dtypes import string
+from flowscope.graph.values.expected import expected_dtype
 from flowscope.ops.input.reader_ops import ReaderHandle
 from flowscope.ops.input.sources import Item, Position, Source
 from flowscope.runtime.state.queue_state import Finish, QueueState

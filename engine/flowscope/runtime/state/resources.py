@@ -32,7 +32,7 @@ import numpy as np
 
 from flowscope.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.current_step import current_step, current_thread, steps_of_threads
-from flowscope.graph.shapes import compatible, text
+from flowscope.graph.values.shapes import compatible, text
 
 if TYPE_CHECKING:
     from flowscope.runtime.state.shared_updates import Doubt, UndoLog

@@ -15,10 +15,10 @@ from flowscope.errors import (
     UnknownError,
     said,
 )
-from flowscope.graph.dtypes import of_numpy, string
 from flowscope.graph.op import Spec
 from flowscope.graph.operation import Operation, where
-from flowscope.graph.shapes import text
+from flowscope.graph.values.dtypes import of_numpy, string
+from flowscope.graph.values.shapes import text
 from flowscope.ops.host.py_functions import HostFunc
 from flowscope.ops.state.update_groups import CheckUpdate
 from flowscope.plan.ir.invocation import Invocation, InvocationError

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from flowscope.graph.message import Message, Repeated
+from flowscope.graph.messages.message import Message, Repeated
 from flowscope.graph.providers import load
 from flowscope.runtime.config import TensorShapeDims
 

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from flowscope.graph.event_messages import Summary
-from flowscope.graph.tensor_proto import TensorProto
+from flowscope.graph.messages.event_messages import Summary
+from flowscope.graph.messages.tensor_proto import TensorProto
 
 Kind = Literal["scalar", "histogram", "image", "text"]
 #: So much a log keeps.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import GraphError, InvalidArgumentError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.event_messages import SessionLog
+from flowscope.graph.messages.event_messages import SessionLog
 from flowscope.graph.serialization.files import write_graph
 from flowscope.ops.state.graph_keys import GraphKeys
 from flowscope.runtime.session.session import Session

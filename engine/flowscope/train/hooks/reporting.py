@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.default import get_default_graph
-from flowscope.graph.event_messages import SessionLog, Summary
+from flowscope.graph.messages.event_messages import SessionLog, Summary
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.runtime.session.session import Session
 from flowscope.train.hooks.run_hook import (

@@ -17,7 +17,7 @@ import msgpack
 
 from flowscope.cluster.transport.encoding.values import Data, decoded, empty, encoded, is_string
 from flowscope.errors import DataLossError, InvalidArgumentError, OpError
-from flowscope.graph.dtypes import uint8
+from flowscope.graph.values.dtypes import uint8
 
 _PREFIX = struct.Struct("<IQ")
 #: So large a value stands in the head; larger ones are read into their place.

@@ -17,7 +17,7 @@ import numpy as np
 
 from flowscope.cluster.transport.encoding.layouts import laid_out, layout_of, memory_shape, viewed
 from flowscope.errors import DataLossError, DTypeError, InvalidArgumentError
-from flowscope.graph.dtypes import as_dtype, of_numpy, string
+from flowscope.graph.values.dtypes import as_dtype, of_numpy, string
 from flowscope.runtime.waits.rendezvous import DEAD
 
 #: The code of what stands for a dead value.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.errors import DTypeError, InvalidArgumentError
-from flowscope.graph.shapes import text
+from flowscope.graph.values.shapes import text
 
 
 def expected(what: str, *got: Any) -> InvalidArgumentError:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from flowscope.errors import InvalidArgumentError
-from flowscope.graph.message import Message
+from flowscope.graph.messages.message import Message
 
 M = TypeVar("M", bound=Message)
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from flowscope.errors import DTypeError
-from flowscope.graph.message import repeated
-from flowscope.graph.protobuf import (
+from flowscope.graph.messages.message import repeated
+from flowscope.graph.messages.protobuf import (
     BYTES,
     FLOAT,
     INT,

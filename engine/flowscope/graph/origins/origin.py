@@ -85,7 +85,7 @@ class Origin:
     @property
     def variable(self) -> str:
         """The Python variable that takes what the lines make; "" where there is none."""
-        from flowscope.graph.assigned import variable_of
+        from flowscope.graph.origins.assigned import variable_of
 
         return variable_of(self._frames)
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import Convertible, to_array
-from flowscope.graph.dtypes import DType, as_dtype
-from flowscope.graph.message import Message, repeated
+from flowscope.graph.messages.message import Message, repeated
 from flowscope.graph.operation import Tensor
-from flowscope.graph.shapes import TensorShape, TensorShapeProto, as_dims, text
+from flowscope.graph.values.dtypes import DType, as_dtype
+from flowscope.graph.values.shapes import TensorShape, TensorShapeProto, as_dims, text
 
 __all__ = ["AttrValue", "make_ndarray", "make_tensor_proto"]
 

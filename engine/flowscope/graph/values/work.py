@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from flowscope.graph.shapes import size_of
+from flowscope.graph.values.shapes import size_of
 
 if TYPE_CHECKING:
     from flowscope.graph.op import Spec

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from flowscope.graph.message import repeated
-from flowscope.graph.protobuf import (
+from flowscope.graph.messages.message import repeated
+from flowscope.graph.messages.protobuf import (
     BYTES,
     DOUBLE,
     FLOAT,
@@ -26,8 +26,8 @@ from flowscope.graph.protobuf import (
     message,
     varint,
 )
-from flowscope.graph.shapes import TensorShapeProto
-from flowscope.graph.tensor_proto import TensorProto
+from flowscope.graph.messages.tensor_proto import TensorProto
+from flowscope.graph.values.shapes import TensorShapeProto
 
 __all__ = ["Event", "HistogramProto", "SessionLog", "Summary", "SummaryMetadata"]
 
