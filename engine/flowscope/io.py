@@ -50,7 +50,7 @@ from flowscope.ops.strings.elementwise import (
     encode_base64 as encode_base64,
 )
 from flowscope.ops.strings.parsing import decode_csv as decode_csv, decode_raw as decode_raw
-from flowscope.train.input_producers import match_filenames_once as match_filenames_once
+from flowscope.train.input.input_producers import match_filenames_once as match_filenames_once
 
 if not _typing.TYPE_CHECKING:  # type checkers know which names there are
     __getattr__ = _refusal(__name__, globals())

@@ -61,7 +61,7 @@ def _classes():
 def test_exceptions_are_public_or_known_to_end_inside():
     elsewhere = {name for name in _classes() if not name.startswith("errors.")}
     shown = {name for name in elsewhere if hasattr(fs.train, name.rpartition(".")[2])}
-    assert shown == {"train.hooks.ending.NanLossDuringTrainingError"}
+    assert shown == {"train.session.hooks.ending.NanLossDuringTrainingError"}
     assert elsewhere - shown == INTERNAL.keys()
 
 

@@ -107,7 +107,7 @@ ALLOWED = {
     "runtime.waits.local_waits._collector": "the collector of garbage belongs to the interpreter",
     "runtime.session.session.debuggers": REGISTRY,
     "runtime.trace.tracers._changes": "a lock held for one exchange of a tuple, whichever engine has it",
-    "train.summary_writer.FileWriterCache._lock": "guards the process's writers, as in TensorFlow",
+    "train.events.summary_writer.FileWriterCache._lock": "guards the process's writers, as in TensorFlow",
 }
 #: Kinds whose objects only remember what they have worked out of themselves.
 CONSTANT = {"DType"}

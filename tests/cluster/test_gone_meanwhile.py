@@ -28,8 +28,8 @@ from flowscope.cluster.servers.registry import Registry
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.runs import Answers
 from flowscope.errors import FailedPreconditionError, UnavailableError
-from flowscope.train.saver import Saver
-from flowscope.train.session_manager import SessionManager
+from flowscope.train.checkpoint.saver import Saver
+from flowscope.train.session.session_manager import SessionManager
 
 pytestmark = pytest.mark.slow
 

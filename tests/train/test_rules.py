@@ -5,7 +5,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.ops.state import training_ops
-from flowscope.train.rules import RuleOptimizer
+from flowscope.train.optimizers.rules import RuleOptimizer
 
 pytestmark = pytest.mark.usefixtures("graph")
 

@@ -13,7 +13,7 @@ import pytest
 import safetensors.numpy
 
 import flowscope as fs
-from flowscope.train.retention import Retention
+from flowscope.train.checkpoint.retention import Retention
 
 pytestmark = pytest.mark.usefixtures("graph")
 errors = fs.errors

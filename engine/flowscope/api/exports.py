@@ -158,7 +158,7 @@ NAMES = {
     "flowscope.runtime.session.interactive": "InteractiveSession",
     "flowscope.runtime.threads.report": "runtime_report",
     "flowscope.runtime.session.session": "Session",
-    "flowscope.train.moving_averages": "moving_average_variables",
+    "flowscope.train.optimizers.moving_averages": "moving_average_variables",
     "flowscope.tracing.profile": "profile",
 }
 
@@ -366,7 +366,7 @@ LAZY_PARTS = {
     "summary": {
         "flowscope.graph.messages.event_messages": "Event SessionLog Summary",
         "flowscope.ops.host.summaries": "*",
-        "flowscope.train.summary_writer": "*",
+        "flowscope.train.events.summary_writer": "*",
     },
 }
 
@@ -389,7 +389,7 @@ REGISTRIES = {
     "input_replacer": "flowscope.control.frames",
     "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": (
-        "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables flowscope.train.meta_graph"
+        "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables flowscope.train.checkpoint.meta_graph"
     ),
     "observers": "flowscope.cells",
     "operator __getitem__": "flowscope.ops.array.slicing",

@@ -314,6 +314,6 @@ PART_NAMES = {
         "flowscope.ops.host.summaries": (
             "histogram image merge merge_all scalar tensor_summary text"
         ),
-        "flowscope.train.summary_writer": "FileWriter FileWriterCache",
+        "flowscope.train.events.summary_writer": "FileWriter FileWriterCache",
     },
 }

@@ -263,7 +263,7 @@ NAMES = {
     "flowscope.runtime.threads.report": "runtime_report",
     "flowscope.runtime.session.session": "Session",
     "flowscope.tracing.profile": "profile",
-    "flowscope.train.moving_averages": "moving_average_variables",
+    "flowscope.train.optimizers.moving_averages": "moving_average_variables",
 }
 #: Op types that modules define.
 OP_TYPES = {
@@ -493,7 +493,7 @@ REGISTRIES = {
     "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": (
         "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables "
-        "flowscope.train.meta_graph"
+        "flowscope.train.checkpoint.meta_graph"
     ),
     "observers": "flowscope.cells",
     "operator __getitem__": "flowscope.ops.array.slicing",

@@ -18,7 +18,7 @@ from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.ops.core.build import apply, apply_none
 from flowscope.ops.host import dataset_ops as ops
 from flowscope.ops.state.iterator_ops import DeserializeIterator, SerializeIterator
-from flowscope.train.saveables import SaveableObject
+from flowscope.train.checkpoint.saveables import SaveableObject
 
 #: Takes a dataset and returns another one, for `Dataset.apply`.
 Transformation = Callable[[Dataset], Dataset]

@@ -18,25 +18,8 @@ from flowscope.graph.messages.example_messages import (
     SequenceExample,
 )
 from flowscope.runtime.config import ClusterDef, JobDef
-from flowscope.train.adadelta import AdadeltaOptimizer
-from flowscope.train.adagrad import (
-    AdagradDAOptimizer,
-    AdagradOptimizer,
-    ProximalAdagradOptimizer,
-)
-from flowscope.train.adam import AdamOptimizer
-from flowscope.train.batching import (
-    batch,
-    batch_join,
-    maybe_batch,
-    maybe_batch_join,
-    maybe_shuffle_batch,
-    maybe_shuffle_batch_join,
-    shuffle_batch,
-    shuffle_batch_join,
-)
-from flowscope.train.checkpoint_manager import CheckpointManager
-from flowscope.train.checkpoints import (
+from flowscope.train.checkpoint.checkpoint_manager import CheckpointManager
+from flowscope.train.checkpoint.checkpoints import (
     CheckpointReader,
     CheckpointState,
     NewCheckpointReader,
@@ -50,40 +33,34 @@ from flowscope.train.checkpoints import (
     remove_checkpoint,
     update_checkpoint_state,
 )
-from flowscope.train.cluster_spec import ClusterSpec
-from flowscope.train.coordinator import Coordinator, LooperThread
-from flowscope.train.device_setter import replica_device_setter
-from flowscope.train.event_file import summary_iterator
-from flowscope.train.ftrl import FtrlOptimizer
-from flowscope.train.global_step import (
-    assert_global_step,
-    create_global_step,
-    get_global_step,
-    get_or_create_global_step,
-    global_step,
+from flowscope.train.checkpoint.meta_graph import (
+    export_meta_graph,
+    read_meta_graph,
+    write_graph,
 )
-from flowscope.train.gradient_descent import (
-    GradientDescentOptimizer,
-    ProximalGradientDescentOptimizer,
+from flowscope.train.checkpoint.meta_graph_import import import_meta_graph
+from flowscope.train.checkpoint.object_checkpoint import Checkpoint
+from flowscope.train.checkpoint.restore_report import RestoreReport
+from flowscope.train.checkpoint.saver import Saver, restore_report
+from flowscope.train.checkpoint.saver_ops import SaverDef
+from flowscope.train.checkpoint.warm_start import VocabInfo, init_from_checkpoint, warm_start
+from flowscope.train.cluster.cluster_spec import ClusterSpec
+from flowscope.train.cluster.device_setter import replica_device_setter
+from flowscope.train.cluster.server import Server
+from flowscope.train.cluster.server_def import ServerDef
+from flowscope.train.events.event_file import summary_iterator
+from flowscope.train.input.batching import (
+    batch,
+    batch_join,
+    maybe_batch,
+    maybe_batch_join,
+    maybe_shuffle_batch,
+    maybe_shuffle_batch_join,
+    shuffle_batch,
+    shuffle_batch_join,
 )
-from flowscope.train.hooks.checkpoints import CheckpointSaverHook, CheckpointSaverListener
-from flowscope.train.hooks.ending import (
-    FinalOpsHook,
-    GlobalStepWaiterHook,
-    NanLossDuringTrainingError,
-    NanTensorHook,
-    StopAtStepHook,
-)
-from flowscope.train.hooks.profiling import FeedFnHook, ProfilerHook
-from flowscope.train.hooks.reporting import LoggingTensorHook, StepCounterHook, SummarySaverHook
-from flowscope.train.hooks.run_hook import (
-    SessionRunArgs,
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
-)
-from flowscope.train.hooks.timing import SecondOrStepTimer
-from flowscope.train.input_producers import (
+from flowscope.train.input.coordinator import Coordinator, LooperThread
+from flowscope.train.input.input_producers import (
     input_producer,
     limit_epochs,
     match_filenames_once,
@@ -91,30 +68,32 @@ from flowscope.train.input_producers import (
     slice_input_producer,
     string_input_producer,
 )
-from flowscope.train.lbfgs import LBFGSOptimizer
-from flowscope.train.meta_graph import (
-    export_meta_graph,
-    read_meta_graph,
-    write_graph,
+from flowscope.train.input.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
+from flowscope.train.optimizers.adadelta import AdadeltaOptimizer
+from flowscope.train.optimizers.adagrad import (
+    AdagradDAOptimizer,
+    AdagradOptimizer,
+    ProximalAdagradOptimizer,
 )
-from flowscope.train.meta_graph_import import import_meta_graph
-from flowscope.train.momentum import MomentumOptimizer
-from flowscope.train.monitored_session import (
-    MonitoredSession,
-    MonitoredTrainingSession,
-    SingularMonitoredSession,
+from flowscope.train.optimizers.adam import AdamOptimizer
+from flowscope.train.optimizers.ftrl import FtrlOptimizer
+from flowscope.train.optimizers.global_step import (
+    assert_global_step,
+    create_global_step,
+    get_global_step,
+    get_or_create_global_step,
+    global_step,
 )
-from flowscope.train.moving_averages import ExponentialMovingAverage
-from flowscope.train.object_checkpoint import Checkpoint
-from flowscope.train.optimizer import Optimizer
-from flowscope.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
-from flowscope.train.report import ParameterReport, non_finite_variables, parameter_report
-from flowscope.train.restore_report import RestoreReport
-from flowscope.train.rmsprop import RMSPropOptimizer
-from flowscope.train.saver import Saver, restore_report
-from flowscope.train.saver_ops import SaverDef
-from flowscope.train.scaffold import Scaffold
-from flowscope.train.schedules import (
+from flowscope.train.optimizers.gradient_descent import (
+    GradientDescentOptimizer,
+    ProximalGradientDescentOptimizer,
+)
+from flowscope.train.optimizers.lbfgs import LBFGSOptimizer
+from flowscope.train.optimizers.momentum import MomentumOptimizer
+from flowscope.train.optimizers.moving_averages import ExponentialMovingAverage
+from flowscope.train.optimizers.optimizer import Optimizer
+from flowscope.train.optimizers.rmsprop import RMSPropOptimizer
+from flowscope.train.optimizers.schedules import (
     cosine_decay,
     cosine_decay_restarts,
     exponential_decay,
@@ -126,16 +105,41 @@ from flowscope.train.schedules import (
     piecewise_constant_decay,
     polynomial_decay,
 )
-from flowscope.train.server import Server
-from flowscope.train.server_def import ServerDef
-from flowscope.train.session_creators import (
+from flowscope.train.report import ParameterReport, non_finite_variables, parameter_report
+from flowscope.train.session.hooks.checkpoints import CheckpointSaverHook, CheckpointSaverListener
+from flowscope.train.session.hooks.ending import (
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    StopAtStepHook,
+)
+from flowscope.train.session.hooks.profiling import FeedFnHook, ProfilerHook
+from flowscope.train.session.hooks.reporting import (
+    LoggingTensorHook,
+    StepCounterHook,
+    SummarySaverHook,
+)
+from flowscope.train.session.hooks.run_hook import (
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
+from flowscope.train.session.hooks.timing import SecondOrStepTimer
+from flowscope.train.session.monitored_session import (
+    MonitoredSession,
+    MonitoredTrainingSession,
+    SingularMonitoredSession,
+)
+from flowscope.train.session.scaffold import Scaffold
+from flowscope.train.session.session_creators import (
     ChiefSessionCreator,
     SessionCreator,
     WorkerSessionCreator,
 )
-from flowscope.train.session_manager import SessionManager
-from flowscope.train.supervisor import Supervisor, basic_train_loop
-from flowscope.train.warm_start import VocabInfo, init_from_checkpoint, warm_start
+from flowscope.train.session.session_manager import SessionManager
+from flowscope.train.session.supervisor import Supervisor, basic_train_loop
 
 __all__ = [
     "AdadeltaOptimizer",

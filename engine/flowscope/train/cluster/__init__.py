@@ -1,0 +1,1 @@
+"""Clusters as TensorFlow 1 names them. Users enter by `fs.train`."""

@@ -1,0 +1,1 @@
+"""Queues that threads fill. Users enter by `fs.train`, monitored sessions by `queue_runner`."""

@@ -1,0 +1,1 @@
+"""Sessions that are restored and go on. Users enter by `fs.train`, hooks by `hooks`."""
