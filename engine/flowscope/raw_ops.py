@@ -9,7 +9,26 @@ recurrent networks.
 import typing as _typing
 
 from flowscope.api.absent import refusal as _refusal
-from flowscope.control.raw import (
+from flowscope.control.arrays.raw_arrays import (
+    TensorArrayCloseV2 as TensorArrayCloseV2,
+    TensorArrayCloseV3 as TensorArrayCloseV3,
+    TensorArrayConcatV2 as TensorArrayConcatV2,
+    TensorArrayConcatV3 as TensorArrayConcatV3,
+    TensorArrayGatherV2 as TensorArrayGatherV2,
+    TensorArrayGatherV3 as TensorArrayGatherV3,
+    TensorArrayReadV2 as TensorArrayReadV2,
+    TensorArrayReadV3 as TensorArrayReadV3,
+    TensorArrayScatterV2 as TensorArrayScatterV2,
+    TensorArrayScatterV3 as TensorArrayScatterV3,
+    TensorArraySizeV2 as TensorArraySizeV2,
+    TensorArraySizeV3 as TensorArraySizeV3,
+    TensorArraySplitV2 as TensorArraySplitV2,
+    TensorArraySplitV3 as TensorArraySplitV3,
+    TensorArrayV3 as TensorArrayV3,
+    TensorArrayWriteV2 as TensorArrayWriteV2,
+    TensorArrayWriteV3 as TensorArrayWriteV3,
+)
+from flowscope.control.dynamic.raw import (
     Add as Add,
     Any_ as Any,
     ControlTrigger as ControlTrigger,
@@ -34,25 +53,6 @@ from flowscope.control.raw import (
     StackV2 as StackV2,
     Switch as Switch,
     ToBool as ToBool,
-)
-from flowscope.control.raw_arrays import (
-    TensorArrayCloseV2 as TensorArrayCloseV2,
-    TensorArrayCloseV3 as TensorArrayCloseV3,
-    TensorArrayConcatV2 as TensorArrayConcatV2,
-    TensorArrayConcatV3 as TensorArrayConcatV3,
-    TensorArrayGatherV2 as TensorArrayGatherV2,
-    TensorArrayGatherV3 as TensorArrayGatherV3,
-    TensorArrayReadV2 as TensorArrayReadV2,
-    TensorArrayReadV3 as TensorArrayReadV3,
-    TensorArrayScatterV2 as TensorArrayScatterV2,
-    TensorArrayScatterV3 as TensorArrayScatterV3,
-    TensorArraySizeV2 as TensorArraySizeV2,
-    TensorArraySizeV3 as TensorArraySizeV3,
-    TensorArraySplitV2 as TensorArraySplitV2,
-    TensorArraySplitV3 as TensorArraySplitV3,
-    TensorArrayV3 as TensorArrayV3,
-    TensorArrayWriteV2 as TensorArrayWriteV2,
-    TensorArrayWriteV3 as TensorArrayWriteV3,
 )
 from flowscope.ops.state.raw_queues import (
     FIFOQueue as FIFOQueue,

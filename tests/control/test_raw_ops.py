@@ -9,7 +9,7 @@ import pytest
 
 import flowscope as fs
 from flowscope import raw_ops
-from flowscope.control.frames import frames_of
+from flowscope.control.dynamic.frames import frames_of
 
 
 @pytest.fixture(autouse=True)

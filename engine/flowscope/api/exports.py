@@ -34,9 +34,9 @@ WHOLE = (
     "flowscope.control.branches",
     "flowscope.control.function",
     "flowscope.control.functional",
-    "flowscope.control.raw",
+    "flowscope.control.dynamic.raw",
     "flowscope.control.record",
-    "flowscope.control.tensor_array",
+    "flowscope.control.arrays.tensor_array",
     "flowscope.control.version",
     "flowscope.control.while_loop",
     "flowscope.graph.indexed_slices",
@@ -386,7 +386,7 @@ REGISTRIES = {
     "eager_calls": "flowscope.runtime.session.eager",
     "filler": "flowscope.ops.array.arrays",
     "function_makers": "flowscope.control.serialization",
-    "input_replacer": "flowscope.control.frames",
+    "input_replacer": "flowscope.control.dynamic.frames",
     "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": (
         "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables flowscope.train.checkpoint.meta_graph"

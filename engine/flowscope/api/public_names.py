@@ -21,9 +21,9 @@ NAMES = {
     "flowscope.control.branches": "case cond switch_case",
     "flowscope.control.function": "function get_function",
     "flowscope.control.functional": "foldl foldr map_fn scan vectorized_map",
-    "flowscope.control.raw": "merge switch",
+    "flowscope.control.dynamic.raw": "merge switch",
     "flowscope.control.record": "record",
-    "flowscope.control.tensor_array": "TensorArray",
+    "flowscope.control.arrays.tensor_array": "TensorArray",
     "flowscope.control.version": (
         "control_flow_v2_enabled disable_control_flow_v2 enable_control_flow_v2"
     ),
@@ -268,7 +268,7 @@ NAMES = {
 #: Op types that modules define.
 OP_TYPES = {
     "flowscope.autodiff.custom_gradient": "GradientHub WithGradient",
-    "flowscope.control.array_ops": (
+    "flowscope.control.arrays.array_ops": (
         "ConcatArray EmptyArray GatherArray GatherCotangents GatherOrZeros NewArray ReadArray "
         "ReadCotangent ReadOrZeros ScatterArray SizeOfArray SplitArray UnsplitArray WriteArray"
     ),
@@ -280,12 +280,12 @@ OP_TYPES = {
     ),
     "flowscope.control.loop": "Loop",
     "flowscope.control.matmul_ops": "Part SumOfMatMuls SumOfProducts TransposedCopy",
-    "flowscope.control.primitives": (
+    "flowscope.control.dynamic.primitives": (
         "ControlTrigger Enter Exit ListPop ListPush LoopCond Merge NextIteration Switch"
     ),
     "flowscope.control.record": "AddToLast ListOfLast StackOfList UnstackToList",
     "flowscope.control.slices": "ConcatOfList SplitToList",
-    "flowscope.control.stacks": "NewStack StackClose StackPop StackPush",
+    "flowscope.control.dynamic.stacks": "NewStack StackClose StackPop StackPush",
     "flowscope.graph.constant": "Const",
     "flowscope.ops.array.arrays": "Fill LinSpace OnesLike Range Rank Shape Size ZerosLike",
     "flowscope.ops.array.batch_gathering": "BatchGather BatchGatherGrad",
@@ -489,7 +489,7 @@ REGISTRIES = {
     "eager_calls": "flowscope.runtime.session.eager",
     "filler": "flowscope.ops.array.arrays",
     "function_makers": "flowscope.control.serialization",
-    "input_replacer": "flowscope.control.frames",
+    "input_replacer": "flowscope.control.dynamic.frames",
     "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": (
         "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables "

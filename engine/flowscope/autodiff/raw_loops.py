@@ -1,6 +1,6 @@
 """Loops and branches made by hand, as `while_loop` and `cond`: for their gradients.
 
-The primitives (see `flowscope.control.raw`) say where values go, not what a loop or a branch is. A
+The primitives (see `control.dynamic.raw`) say where values go, not what a loop or a branch is. A
 gradient needs to know. So what ys follow from is read backwards: an Exit leads to the loop that it
 leaves, whose variables are the Merges of an Enter and a NextIteration; a Merge of values that
 Switches of one predicate have let through, each on its own side, leads to a branch. Both are built
@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from flowscope.control.branches import cond
-from flowscope.control.frames import PrimitiveFrame, PrimitiveFrames, frames_of
-from flowscope.control.primitives import (
+from flowscope.control.dynamic.frames import PrimitiveFrame, PrimitiveFrames, frames_of
+from flowscope.control.dynamic.primitives import (
     Enter,
     Exit,
     LoopCond,

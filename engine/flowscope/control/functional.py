@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.elements import Arrays, Elements, new_arrays, stacked, written
+from flowscope.control.arrays.elements import Arrays, Elements, new_arrays, stacked, written
 from flowscope.control.function import function
 from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError

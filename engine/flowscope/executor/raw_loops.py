@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from flowscope.control.primitives import Enter, Merge, Switch
+from flowscope.control.dynamic.primitives import Enter, Merge, Switch
 from flowscope.executor.frames import Frame
 from flowscope.executor.static import ExecutorGraph, StaticFrame, Unit, UnitKind
 from flowscope.plan.analysis.saved_for_backward import count_up

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flowscope.control.primitives import Enter
+from flowscope.control.dynamic.primitives import Enter
 from flowscope.graph.current_step import check_preparation
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.array_ops import GatherOrZeros
-from flowscope.control.tensor_array import TensorArray
+from flowscope.control.arrays.array_ops import GatherOrZeros
+from flowscope.control.arrays.tensor_array import TensorArray
 from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.operation import Tensor

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.tensor_array import TensorArray
+from flowscope.control.arrays.tensor_array import TensorArray
 from flowscope.control.while_loop import while_loop
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import constant, convert_to_tensor

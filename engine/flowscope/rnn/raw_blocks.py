@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flowscope.control.tensor_array import TensorArray
+from flowscope.control.arrays.tensor_array import TensorArray
 from flowscope.control.while_loop import while_loop
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph

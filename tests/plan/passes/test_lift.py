@@ -10,7 +10,7 @@ import pytest
 
 import flowscope as fs
 from flowscope import raw_ops
-from flowscope.control.primitives import Primitive
+from flowscope.control.dynamic.primitives import Primitive
 from flowscope.plan.verify import verify
 
 pytestmark = pytest.mark.usefixtures("graph")

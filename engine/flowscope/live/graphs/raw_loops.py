@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from flowscope.control.frames import PrimitiveFrame, PrimitiveFrames
+from flowscope.control.dynamic.frames import PrimitiveFrame, PrimitiveFrames
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation
 from flowscope.live.graphs.nesting import parent_path

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from flowscope.control.primitives import Enter
+from flowscope.control.dynamic.primitives import Enter
 from flowscope.errors import NotFoundError
 from flowscope.graph.graph import Graph
 from flowscope.graph.operation import Operation, is_back_edge

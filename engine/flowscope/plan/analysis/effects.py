@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowscope.control.primitives import Primitive
+from flowscope.control.dynamic.primitives import Primitive
 from flowscope.ops.core.flow import NoOp
 from flowscope.ops.core.send_recv import Crossing
 from flowscope.plan.ir.lowering import Key

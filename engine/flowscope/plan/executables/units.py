@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowscope.control.primitives import Merge
+from flowscope.control.dynamic.primitives import Merge
 from flowscope.plan.codegen.code import CodeAtNeed
 from flowscope.plan.ir.invocation import Invoker
 from flowscope.plan.ir.lowering import is_ambient

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.control.dynamic.primitives import Enter, Exit, Merge, Switch
 from flowscope.control.lists import EmptyList
-from flowscope.control.primitives import Enter, Exit, Merge, Switch
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.values.dtypes import DType, bool_, int32

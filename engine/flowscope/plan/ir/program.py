@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, Self
 
-from flowscope.control.primitives import Merge, NextIteration
+from flowscope.control.dynamic.primitives import Merge, NextIteration
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.values.dtypes import resource

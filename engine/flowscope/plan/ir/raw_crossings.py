@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowscope.control.primitives import (
+from flowscope.control.dynamic.primitives import (
     Enter,
     Exit,
     LoopCond,

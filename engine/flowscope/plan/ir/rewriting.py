@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from flowscope.control.primitives import Merge
+from flowscope.control.dynamic.primitives import Merge
 from flowscope.graph.op import Op, Spec
 from flowscope.plan.ir.origins import OperationRef
 from flowscope.plan.ir.program import Node, Program, Value, is_back_edge, outer_values

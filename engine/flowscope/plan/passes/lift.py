@@ -19,7 +19,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
-from flowscope.control.primitives import Enter, Exit, LoopCond, Merge, NextIteration, Switch
+from flowscope.control.dynamic.primitives import Enter, Exit, LoopCond, Merge, NextIteration, Switch
 from flowscope.graph.lazy import mutable
 from flowscope.graph.op import Spec
 from flowscope.graph.values.dtypes import int64

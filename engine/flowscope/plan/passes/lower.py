@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.control.lists import EmptyList, element_spec
-from flowscope.control.primitives import (
+from flowscope.control.dynamic.primitives import (
     Exit,
     ListPop,
     ListPush,
@@ -30,6 +29,7 @@ from flowscope.control.primitives import (
     NextIteration,
     Switch,
 )
+from flowscope.control.lists import EmptyList, element_spec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.op import Spec, op_class
 from flowscope.graph.values.dtypes import bool_, int32, int64

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from flowscope.control.primitives import Primitive
+from flowscope.control.dynamic.primitives import Primitive
 from flowscope.graph.constant import Const, Literal
 from flowscope.graph.op import Spec, has_kernel, kernel_of
 from flowscope.graph.values.dtypes import resource, string, variant

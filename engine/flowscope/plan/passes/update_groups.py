@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flowscope.control.primitives import Primitive
+from flowscope.control.dynamic.primitives import Primitive
 from flowscope.graph.constant import Const
 from flowscope.graph.op import Op, Spec
 from flowscope.graph.values.dtypes import variant

@@ -13,8 +13,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from flowscope.control.dynamic.primitives import (
+    Enter,
+    Exit,
+    Merge,
+    NextIteration,
+    Primitive,
+    Switch,
+)
 from flowscope.control.lists import EmptyList
-from flowscope.control.primitives import Enter, Exit, Merge, NextIteration, Primitive, Switch
 from flowscope.graph.values.dtypes import resource, variant
 from flowscope.plan.ir.program import Node, Program, Value, is_back_edge
 from flowscope.plan.ir.structured import CondNode, LoopNode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from flowscope.control.primitives import LoopCond, Switch
+from flowscope.control.dynamic.primitives import LoopCond, Switch
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.operation import Operation, where
 from flowscope.plan.ir.origins import named

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from flowscope.control.primitives import Enter
+from flowscope.control.dynamic.primitives import Enter
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.plan.analysis.locations import IterationAt, LoopAt, StepLocation, bytes_of

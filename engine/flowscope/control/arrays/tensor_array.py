@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from flowscope.control import array_ops as ops
+from flowscope.control.arrays import array_ops as ops
 from flowscope.control.cond import widened
 from flowscope.control.lists import element_spec
 from flowscope.control.tracing import Composite

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowscope import nest
-from flowscope.control.tensor_array import TensorArray
+from flowscope.control.arrays.tensor_array import TensorArray
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.operation import Tensor

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowscope.control.primitives import Enter, Exit, LoopCond, Merge, NextIteration, Switch
+from flowscope.control.dynamic.primitives import Enter, Exit, LoopCond, Merge, NextIteration, Switch
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.constant import Const
 from flowscope.graph.graph import Graph

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from flowscope.control import primitives, stacks
-from flowscope.control.frames import frames_of
+from flowscope.control.dynamic import primitives, stacks
+from flowscope.control.dynamic.frames import frames_of
 from flowscope.errors import DTypeError, InvalidArgumentError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.indexed_slices import IndexedSlices

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from flowscope.control.array_ops import ConcatArray
+from flowscope.control.arrays.array_ops import ConcatArray
+from flowscope.control.arrays.tensor_array import TensorArray
 from flowscope.control.lists import element_spec
-from flowscope.control.tensor_array import TensorArray
 from flowscope.errors import DTypeError
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.values.dtypes import as_dtype, variant

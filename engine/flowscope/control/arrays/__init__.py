@@ -1,0 +1,1 @@
+"""Tensor arrays: values of many elements. Users enter by `tensor_array`, loops by `elements`."""

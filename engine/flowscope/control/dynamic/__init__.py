@@ -1,0 +1,1 @@
+"""Control flow of primitives: Enter, Merge, Switch. Plans enter by `primitives`."""
