@@ -39,7 +39,7 @@ from flowscope.ops.input.python_io import (
     TFRecordWriter as TFRecordWriter,
     tf_record_iterator as tf_record_iterator,
 )
-from flowscope.ops.state.queues import (
+from flowscope.ops.state.containers.queues import (
     PaddingFIFOQueue as PaddingFIFOQueue,
     PriorityQueue as PriorityQueue,
     QueueBase as QueueBase,

@@ -54,7 +54,8 @@ from flowscope.control.dynamic.raw import (
     Switch as Switch,
     ToBool as ToBool,
 )
-from flowscope.ops.state.raw_queues import (
+from flowscope.ops.raw_functions import TABLE as _TABLE, raw_function as _raw_function
+from flowscope.ops.state.raw.raw_queues import (
     FIFOQueue as FIFOQueue,
     FIFOQueueV2 as FIFOQueueV2,
     PaddingFIFOQueue as PaddingFIFOQueue,
@@ -80,8 +81,8 @@ from flowscope.ops.state.raw_queues import (
     RandomShuffleQueue as RandomShuffleQueue,
     RandomShuffleQueueV2 as RandomShuffleQueueV2,
 )
-from flowscope.ops.state.raw_training import RULES as _RULES
-from flowscope.ops.state.raw_variables import (
+from flowscope.ops.state.raw.raw_training import RULES as _RULES
+from flowscope.ops.state.raw.raw_variables import (
     Assign as Assign,
     AssignAdd as AssignAdd,
     AssignAddVariableOp as AssignAddVariableOp,
@@ -127,7 +128,6 @@ from flowscope.ops.state.raw_variables import (
     VariableV2 as VariableV2,
     VarIsInitializedOp as VarIsInitializedOp,
 )
-from flowscope.raw_functions import TABLE as _TABLE, raw_function as _raw_function
 from flowscope.rnn.raw_blocks import (
     BlockLSTM as BlockLSTM,
     BlockLSTMV2 as BlockLSTMV2,

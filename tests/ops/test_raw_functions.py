@@ -12,7 +12,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.errors import DTypeError, UnimplementedError
-from flowscope.raw_functions import TABLE
+from flowscope.ops.raw_functions import TABLE
 
 DATA = Path(__file__).parent / "data" / "tensorflow_raw_ops.jsonl"
 ROWS = {row["op"]: row for row in map(json.loads, DATA.read_text("utf-8").splitlines())}

@@ -99,11 +99,11 @@ WHOLE = (
     "flowscope.ops.sparse.array_ops",
     "flowscope.ops.sparse.conversion",
     "flowscope.ops.sparse.sparse_tensor",
-    "flowscope.ops.state.barriers",
+    "flowscope.ops.state.containers.barriers",
     "flowscope.ops.state.initializers",
-    "flowscope.ops.state.locks",
+    "flowscope.ops.state.containers.locks",
     "flowscope.ops.state.partitioned_variable",
-    "flowscope.ops.state.queues",
+    "flowscope.ops.state.containers.queues",
     "flowscope.ops.state.scatters",
     "flowscope.ops.state.template",
     "flowscope.ops.state.variable_lists",
@@ -304,7 +304,7 @@ LAZY_PARTS = {
         ),
     },
     "queue": {
-        "flowscope.ops.state.queues": "*",
+        "flowscope.ops.state.containers.queues": "*",
     },
     "sets": {
         "flowscope.ops.sparse.sets": (

@@ -243,7 +243,7 @@ PART_NAMES = {
         ),
     },
     "queue": {
-        "flowscope.ops.state.queues": (
+        "flowscope.ops.state.containers.queues": (
             "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"
         ),
     },

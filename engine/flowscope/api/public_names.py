@@ -205,7 +205,7 @@ NAMES = {
         "SparseTensor SparseTensorSpec SparseTensorValue convert_to_tensor_or_sparse_tensor "
         "sparse_placeholder"
     ),
-    "flowscope.ops.state.barriers": "Barrier",
+    "flowscope.ops.state.containers.barriers": "Barrier",
     "flowscope.ops.state.initializers": (
         "Constant GlorotNormal GlorotUniform Initializer Ones RandomNormal RandomUniform "
         "TruncatedNormal VarianceScaling Zeros constant_initializer glorot_normal_initializer "
@@ -213,13 +213,13 @@ NAMES = {
         "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
         "variance_scaling_initializer zeros_initializer"
     ),
-    "flowscope.ops.state.locks": "CriticalSection",
+    "flowscope.ops.state.containers.locks": "CriticalSection",
     "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
     "flowscope.ops.state.partitioned_variable": (
         "PartitionedVariable fixed_size_partitioner min_max_variable_partitioner "
         "variable_axis_size_partitioner"
     ),
-    "flowscope.ops.state.queues": (
+    "flowscope.ops.state.containers.queues": (
         "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"
     ),
     "flowscope.ops.state.scatters": (
@@ -436,19 +436,19 @@ OP_TYPES = {
         "SparseToDense SparseUnique"
     ),
     "flowscope.ops.sparse.sets": "SetOperation SetSize",
-    "flowscope.ops.state.barriers": "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany",
+    "flowscope.ops.state.containers.barriers": "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany",
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
     "flowscope.ops.state.iterator_ops": (
         "DeserializeIterator FeedableGetNext FeedableIteratorHandle IteratorGetNext "
         "IteratorHandle IteratorToStringHandle MakeIterator OnTarget SerializeIterator"
     ),
-    "flowscope.ops.state.locks": "MutexAcquire MutexHandle MutexRelease",
-    "flowscope.ops.state.queue_ops": (
+    "flowscope.ops.state.containers.locks": "MutexAcquire MutexHandle MutexRelease",
+    "flowscope.ops.state.containers.queue_ops": (
         "BarrierHandle Dequeue DequeueMany DequeueUpTo Enqueue EnqueueMany FIFOQueueHandle "
         "PaddingFIFOQueueHandle PriorityQueueHandle QueueClose QueueIsClosed QueueSize "
         "RandomShuffleQueueHandle StagingAreaHandle"
     ),
-    "flowscope.ops.state.staging": "StageClear StageGet StageIncompleteSize StagePut",
+    "flowscope.ops.state.containers.staging": "StageClear StageGet StageIncompleteSize StagePut",
     "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "
         "ApplyGradientDescent ApplyMomentum ApplyProximalAdagrad ApplyProximalGradientDescent "

@@ -22,7 +22,7 @@ import numpy as np
 
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Transfer
-from flowscope.ops.state.queue_ops import (
+from flowscope.ops.state.containers.queue_ops import (
     Dequeue,
     DequeueMany,
     DequeueUpTo,

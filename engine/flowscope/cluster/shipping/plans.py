@@ -26,7 +26,7 @@ from flowscope.errors import NotFoundError, OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.lazy import frozen
 from flowscope.ops.host.py_functions import HostFunc, bind_function, called_function
-from flowscope.ops.state.queue_ops import QueueHandle
+from flowscope.ops.state.containers.queue_ops import QueueHandle
 from flowscope.ops.state.update_groups import BeginUpdate
 from flowscope.plan.analysis.effects import is_worldly
 from flowscope.plan.ir import serialization

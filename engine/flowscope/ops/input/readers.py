@@ -23,7 +23,7 @@ from flowscope.ops.core.handles import add_handle
 from flowscope.ops.input import reader_ops as ops
 from flowscope.ops.input.python_io import TFRecordOptions
 from flowscope.ops.input.streams import check_compression
-from flowscope.ops.state.queues import QueueBase
+from flowscope.ops.state.containers.queues import QueueBase
 
 __all__ = [
     "FixedLengthRecordReader",

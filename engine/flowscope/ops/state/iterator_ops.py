@@ -14,7 +14,7 @@ from flowscope.graph.values import dtypes
 from flowscope.graph.values.dtypes import DType
 from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.graph.values.shapes import Dims, compatible, text
-from flowscope.ops.state.queue_ops import Finish, QueueHandle, Shapes
+from flowscope.ops.state.containers.queue_ops import Finish, QueueHandle, Shapes
 
 
 class AnyIteratorHandle(QueueHandle, abstract=True):

@@ -14,7 +14,7 @@ import numpy as np
 from flowscope.errors import CancelledError, InvalidArgumentError
 from flowscope.graph.current_step import current_step
 from flowscope.graph.values.string_values import as_bytes
-from flowscope.ops.state.queue_ops import BarrierHandle
+from flowscope.ops.state.containers.queue_ops import BarrierHandle
 from flowscope.runtime.datasets.queue_kinds import PriorityQueueState
 from flowscope.runtime.state.queue_state import Element, call_all, note_put
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence, Set
 from typing import ClassVar
 
-from flowscope.ops.state.queue_ops import QueueHandle, RandomShuffleQueueHandle
+from flowscope.ops.state.containers.queue_ops import QueueHandle, RandomShuffleQueueHandle
 from flowscope.runtime.state.queue_state import Element, QueueState, bounded
 from flowscope.runtime.state.random_generators import philox
 

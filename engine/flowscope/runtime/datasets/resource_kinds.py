@@ -48,7 +48,7 @@ def new_state(container: Container, handle: Any) -> Any:
 
 def _queue(container: Container, handle: Any) -> Any:
     """A new queue of the kind that a handle is of."""
-    from flowscope.ops.state import queue_ops as ops
+    from flowscope.ops.state.containers import queue_ops as ops
     from flowscope.ops.state.iterator_ops import FeedableIteratorHandle, IteratorHandle
     from flowscope.runtime.datasets import queue_kinds as kinds
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from flowscope.errors import InvalidArgumentError, ResourceExhaustedError
 from flowscope.graph.current_step import current_step
-from flowscope.ops.state.queue_ops import StagingAreaHandle
+from flowscope.ops.state.containers.queue_ops import StagingAreaHandle
 from flowscope.runtime.state.queue_state import Finish, QueueState, call_all, note_put, note_taken
 
 #: Components by number.

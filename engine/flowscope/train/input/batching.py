@@ -24,7 +24,12 @@ from flowscope.ops.core.flow import no_op
 from flowscope.ops.host.summaries import scalar
 from flowscope.ops.math.elementwise import maximum
 from flowscope.ops.sparse.sparse_tensor import SparseTensor
-from flowscope.ops.state.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
+from flowscope.ops.state.containers.queues import (
+    FIFOQueue,
+    PaddingFIFOQueue,
+    QueueBase,
+    RandomShuffleQueue,
+)
 from flowscope.train.input.queue_runner import QueueRunner, add_queue_runner
 
 __all__ = [

@@ -23,8 +23,8 @@ from flowscope.ops.host.checks import Assert
 from flowscope.ops.host.files import matching_files
 from flowscope.ops.host.summaries import scalar
 from flowscope.ops.random.shuffling import random_shuffle
+from flowscope.ops.state.containers.queues import FIFOQueue
 from flowscope.ops.state.graph_keys import GraphKeys
-from flowscope.ops.state.queues import FIFOQueue
 from flowscope.ops.state.variables import Variable
 from flowscope.train.input.queue_runner import QueueRunner, add_queue_runner
 

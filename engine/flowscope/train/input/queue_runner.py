@@ -19,8 +19,8 @@ from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
 from flowscope.graph.serialization.meta import CollectionKind, register_kind
 from flowscope.graph.summary import counted
+from flowscope.ops.state.containers.queues import QueueBase
 from flowscope.ops.state.graph_keys import GraphKeys
-from flowscope.ops.state.queues import QueueBase
 from flowscope.runtime.session.helpers import Helper
 from flowscope.runtime.session.rounds import Rounds
 from flowscope.runtime.session.session import Session

@@ -14,7 +14,7 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.unsupported import refuse
 from flowscope.graph.values.dtypes import as_dtype
 from flowscope.graph.values.expected import expected_dtype
-from flowscope.ops.state.queues import (
+from flowscope.ops.state.containers.queues import (
     FIFOQueue as _FIFOQueue,
     PaddingFIFOQueue as _PaddingFIFOQueue,
     PriorityQueue as _PriorityQueue,

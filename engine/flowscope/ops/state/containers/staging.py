@@ -22,8 +22,8 @@ from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.graph.values.shapes import TensorShape, as_dims, compatible, text
 from flowscope.ops.core.build import apply, apply_many, apply_none
 from flowscope.ops.core.handles import add_handle
-from flowscope.ops.state import queue_ops as ops
-from flowscope.ops.state.queues import as_kinds, as_names
+from flowscope.ops.state.containers import queue_ops as ops
+from flowscope.ops.state.containers.queues import as_kinds, as_names
 
 __all__ = ["MapStagingArea", "StagingArea"]
 

@@ -24,7 +24,7 @@ from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, is_known
 from flowscope.ops.core.build import apply, apply_many, apply_none
 from flowscope.ops.core.handles import add_handle
 from flowscope.ops.random.seeds import get_seed
-from flowscope.ops.state import queue_ops as ops
+from flowscope.ops.state.containers import queue_ops as ops
 
 __all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue"]
 

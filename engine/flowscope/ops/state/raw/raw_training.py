@@ -18,7 +18,7 @@ from flowscope.graph.unsupported import refuse
 from flowscope.graph.values.dtypes import int32
 from flowscope.ops.core.build import apply
 from flowscope.ops.state import training_ops, variable_ops as state
-from flowscope.ops.state.raw_variables import handle_of
+from flowscope.ops.state.raw.raw_variables import handle_of
 
 #: TensorFlow's names of slots that are called otherwise here.
 _SLOTS = {"total": "gradient_accumulator", "squares": "gradient_squared_accumulator"}
