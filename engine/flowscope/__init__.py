@@ -1,4 +1,4 @@
-"""flowscope: a dataflow engine for machine-learning models, with a live view of it.
+"""flowscope: a dataflow engine with a live view. Users enter here: `import flowscope as fs`.
 
     import flowscope as fs
 

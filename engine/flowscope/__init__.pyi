@@ -1,4 +1,4 @@
-"""Written by `python -m flowscope.exports`: what is changed here is lost."""
+"""Written by `python -m flowscope.api.exports`: what is changed here is lost."""
 
 from flowscope import (
     bitwise as bitwise,
@@ -61,10 +61,17 @@ from flowscope.autodiff.registry import (
 from flowscope.cells import (
     forget_cell as forget_cell,
 )
+from flowscope.control.arrays.tensor_array import (
+    TensorArray as TensorArray,
+)
 from flowscope.control.branches import (
     case as case,
     cond as cond,
     switch_case as switch_case,
+)
+from flowscope.control.dynamic.raw import (
+    merge as merge,
+    switch as switch,
 )
 from flowscope.control.function import (
     function as function,
@@ -77,15 +84,8 @@ from flowscope.control.functional import (
     scan as scan,
     vectorized_map as vectorized_map,
 )
-from flowscope.control.raw import (
-    merge as merge,
-    switch as switch,
-)
 from flowscope.control.record import (
     record as record,
-)
-from flowscope.control.tensor_array import (
-    TensorArray as TensorArray,
 )
 from flowscope.control.version import (
     control_flow_v2_enabled as control_flow_v2_enabled,
@@ -114,7 +114,63 @@ from flowscope.graph.default import (
 from flowscope.graph.devices import (
     DeviceSpec as DeviceSpec,
 )
-from flowscope.graph.dtypes import (
+from flowscope.graph.graph import (
+    Graph as Graph,
+)
+from flowscope.graph.indexed_slices import (
+    IndexedSlices as IndexedSlices,
+    IndexedSlicesValue as IndexedSlicesValue,
+    convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices,
+)
+from flowscope.graph.messages.event_messages import (
+    Event as Event,
+    HistogramProto as HistogramProto,
+    SessionLog as SessionLog,
+    Summary as Summary,
+    SummaryMetadata as SummaryMetadata,
+)
+from flowscope.graph.messages.tensor_proto import (
+    AttrValue as AttrValue,
+    make_ndarray as make_ndarray,
+    make_tensor_proto as make_tensor_proto,
+)
+from flowscope.graph.op import (
+    Op as Op,
+    Spec as Spec,
+    register_kernel as register_kernel,
+)
+from flowscope.graph.operation import (
+    Operation as Operation,
+    Tensor as Tensor,
+)
+from flowscope.graph.scopes import (
+    add_to_collection as add_to_collection,
+    add_to_collections as add_to_collections,
+    colocate_with as colocate_with,
+    control_dependencies as control_dependencies,
+    device as device,
+    get_collection as get_collection,
+    get_collection_ref as get_collection_ref,
+    init_scope as init_scope,
+    is_tensor as is_tensor,
+    name_scope as name_scope,
+    op_scope as op_scope,
+)
+from flowscope.graph.serialization.build import (
+    import_graph_def as import_graph_def,
+)
+from flowscope.graph.serialization.definition import (
+    GraphDef as GraphDef,
+    NodeDef as NodeDef,
+)
+from flowscope.graph.serialization.meta import (
+    MetaGraphDef as MetaGraphDef,
+)
+from flowscope.graph.specs import (
+    IndexedSlicesSpec as IndexedSlicesSpec,
+    TensorSpec as TensorSpec,
+)
+from flowscope.graph.values.dtypes import (
     DType as DType,
     QUANTIZED_DTYPES as QUANTIZED_DTYPES,
     as_dtype as as_dtype,
@@ -167,76 +223,20 @@ from flowscope.graph.dtypes import (
     uint8_ref as uint8_ref,
     variant as variant,
 )
-from flowscope.graph.event_messages import (
-    Event as Event,
-    HistogramProto as HistogramProto,
-    SessionLog as SessionLog,
-    Summary as Summary,
-    SummaryMetadata as SummaryMetadata,
-)
-from flowscope.graph.graph import (
-    Graph as Graph,
-)
-from flowscope.graph.indexed_slices import (
-    IndexedSlices as IndexedSlices,
-    IndexedSlicesValue as IndexedSlicesValue,
-    convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices,
-)
-from flowscope.graph.op import (
-    Op as Op,
-    Spec as Spec,
-    register_kernel as register_kernel,
-)
-from flowscope.graph.operation import (
-    Operation as Operation,
-    Tensor as Tensor,
-)
-from flowscope.graph.scopes import (
-    add_to_collection as add_to_collection,
-    add_to_collections as add_to_collections,
-    colocate_with as colocate_with,
-    control_dependencies as control_dependencies,
-    device as device,
-    get_collection as get_collection,
-    get_collection_ref as get_collection_ref,
-    init_scope as init_scope,
-    is_tensor as is_tensor,
-    name_scope as name_scope,
-    op_scope as op_scope,
-)
-from flowscope.graph.serialization.build import (
-    import_graph_def as import_graph_def,
-)
-from flowscope.graph.serialization.definition import (
-    GraphDef as GraphDef,
-    NodeDef as NodeDef,
-)
-from flowscope.graph.serialization.meta import (
-    MetaGraphDef as MetaGraphDef,
-)
-from flowscope.graph.shapes import (
+from flowscope.graph.values.shapes import (
     Dimension as Dimension,
     TensorShape as TensorShape,
     dimension_at_index as dimension_at_index,
     dimension_value as dimension_value,
 )
-from flowscope.graph.specs import (
-    IndexedSlicesSpec as IndexedSlicesSpec,
-    TensorSpec as TensorSpec,
+from flowscope.live.answers.progress import (
+    progress as progress,
 )
-from flowscope.graph.tensor_proto import (
-    AttrValue as AttrValue,
-    make_ndarray as make_ndarray,
-    make_tensor_proto as make_tensor_proto,
-)
-from flowscope.live.ipython import (
+from flowscope.live.watchers.ipython import (
     load_ipython_extension as load_ipython_extension,
     unload_ipython_extension as unload_ipython_extension,
 )
-from flowscope.live.progress import (
-    progress as progress,
-)
-from flowscope.live.show import (
+from flowscope.live.watchers.show import (
     save_html as save_html,
     show as show,
     to_graphviz as to_graphviz,
@@ -850,7 +850,7 @@ from flowscope.ops.strings.parsing import (
     decode_raw as decode_raw,
     string_to_number as string_to_number,
 )
-from flowscope.plan.device_profile import (
+from flowscope.plan.analysis.device_profile import (
     DeviceProfile as DeviceProfile,
     Link as DeviceLink,
 )
@@ -869,29 +869,29 @@ from flowscope.runtime.config import (
     RunOptions as RunOptions,
     StepStats as StepStats,
 )
-from flowscope.runtime.containers import (
-    container as container,
+from flowscope.runtime.devices.device import (
+    Device as Device,
 )
-from flowscope.runtime.device_registry import (
+from flowscope.runtime.devices.device_registry import (
     DeviceRequest as DeviceRequest,
     register_device as register_device,
 )
-from flowscope.runtime.devices import (
-    Device as Device,
-)
-from flowscope.runtime.interactive import (
+from flowscope.runtime.session.interactive import (
     InteractiveSession as InteractiveSession,
 )
-from flowscope.runtime.report import (
-    runtime_report as runtime_report,
-)
-from flowscope.runtime.session import (
+from flowscope.runtime.session.session import (
     Session as Session,
+)
+from flowscope.runtime.state.containers import (
+    container as container,
+)
+from flowscope.runtime.threads.report import (
+    runtime_report as runtime_report,
 )
 from flowscope.tracing.profile import (
     profile as profile,
 )
-from flowscope.train.moving_averages import (
+from flowscope.train.optimizers.moving_averages import (
     moving_average_variables as moving_average_variables,
 )
 

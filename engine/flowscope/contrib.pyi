@@ -1,6 +1,6 @@
 """Parts of TensorFlow 1's contrib that programs need: tables and staging areas, under its names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 from flowscope.ops.state import (

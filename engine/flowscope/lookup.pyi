@@ -1,6 +1,6 @@
 """Lookup tables, under TensorFlow's names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 from flowscope.ops.tables import (

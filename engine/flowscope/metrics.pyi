@@ -1,6 +1,6 @@
 """Metrics, under TensorFlow 1's names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 from flowscope.ops.objectives.metrics import (

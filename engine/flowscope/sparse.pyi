@@ -1,6 +1,6 @@
 """Sparse tensors, under TensorFlow's names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 from flowscope.ops.array.segments import (

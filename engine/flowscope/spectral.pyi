@@ -1,6 +1,6 @@
 """Discrete Fourier and cosine transforms, under TensorFlow 1's names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 from flowscope.ops.signal.cosines import (

@@ -1,6 +1,6 @@
 """Strings (bytes of any length), under TensorFlow's names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 from flowscope.ops.strings.elementwise import (

@@ -1,9 +1,9 @@
 """Summaries for TensorBoard, under TensorFlow 1's names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
-from flowscope.graph.event_messages import (
+from flowscope.graph.messages.event_messages import (
     Event as Event,
     SessionLog as SessionLog,
     Summary as Summary,
@@ -17,7 +17,7 @@ from flowscope.ops.host.summaries import (
     tensor_summary as tensor_summary,
     text as text,
 )
-from flowscope.train.summary_writer import (
+from flowscope.train.events.summary_writer import (
     FileWriter as FileWriter,
     FileWriterCache as FileWriterCache,
 )

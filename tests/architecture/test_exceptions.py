@@ -17,7 +17,7 @@ ROOT = Path(fs.__file__).parent
 
 #: Classes that are not in `flowscope.errors`, and where they end.
 INTERNAL = {
-    "cluster.shipping.sent_objects.LackError": "`cluster.shipping.failures` tells it as its public base",
+    "cluster.shipping.sent_objects.LackError": "`shipping.failures` tells it as its public base",
     "cluster.transport.connector._UnreachableError": "`Connector.connect_all` hands out its base",
     "cluster.transport.runs.LateAnswerError": "those who ask catch it, or hand out its base",
     "cluster.transport.steps._Ended": "what is left of a step that has ended; nobody is told",
@@ -25,7 +25,7 @@ INTERNAL = {
     "ops.kernels.onednn.RefusedByOneDnn": "caught by the kernels, which do without oneDNN then",
     "plan.ir.invocation.InvocationError": "the session, or the host, makes an `OpError` of it",
     "plan.passes.lift._OtherFormError": "caught by the pass",
-    "runtime.datasets.dataset_pipelines.EndOfDataset": "pipelines catch it; an iterator tells the end",
+    "runtime.datasets.dataset_pipelines.EndOfDataset": "pipelines catch it, an iterator tells it",
     "runtime.threads.host_calls._LeftAloneError": "ends a function that nobody waits for",
     "runtime.threads.interrupt.HandlerError": "the session raises what it carries",
     "runtime.waits.rendezvous.EndedWait": "the partition tells what it carries",

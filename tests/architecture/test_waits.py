@@ -26,10 +26,10 @@ _TAKES = "the socket is told how long to wait, or not to: `Connection.limit_read
 _NEVER = "the socket does not block"
 #: What may block all the same, by file and function, and why.
 ALLOWED = {
-    ("dask_client.py", "ask_beside"): "Dask's own time: callback_timeout",
-    ("task_server.py", "_unless_stopped"): "the task is done",
-    ("doubts.py", "_wait"): "a quarter of a second; then it is looked whether its step ends",
-    ("health.py", "look"): "some hundredths of a second, in a process of Dask's",
+    ("servers/dask_client.py", "ask_beside"): "Dask's own time: callback_timeout",
+    ("servers/task_server.py", "_unless_stopped"): "the task is done",
+    ("worker/doubts.py", "_wait"): "a quarter of a second; then it is looked whether its step ends",
+    ("membership/health.py", "look"): "some hundredths of a second, in a process of Dask's",
     ("transport/connections.py", "_send"): _NEVER,
     ("transport/connections.py", "_write_some"): "at most two milliseconds: SO_SNDTIMEO",
     ("transport/connections.py", "is_cut"): _NEVER,
@@ -42,11 +42,11 @@ ALLOWED = {
     ("transport/doors.py", "_hear"): _NEVER,
     ("transport/doors.py", "step"): _LOOP,
     ("transport/flusher.py", "_run"): _LOOP,
-    ("transport/macs.py", "_take_in_place"): _TAKES,
-    ("transport/macs.py", "take"): _TAKES,
+    ("transport/encoding/macs.py", "_take_in_place"): _TAKES,
+    ("transport/encoding/macs.py", "take"): _TAKES,
     ("transport/poller.py", "_run"): _LOOP,
     ("transport/sender.py", "_run"): _LOOP,
-    ("transport/tls.py", "take"): _TAKES,
+    ("transport/encoding/tls.py", "take"): _TAKES,
 }
 
 

@@ -99,11 +99,11 @@ def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has the verifier look at partitions, and at what waits for what in all that is run."""
     from flowscope.cluster.client import step
     from flowscope.plan.executables import execution
-    from flowscope.plan.partition import compiled_partitions as apart
+    from flowscope.plan.partition import compiled_partitions
     from flowscope.plan.partition.partitions import Partition
     from flowscope.plan.verify import verify, verify_waits
 
-    agreed, lower = apart.reconcile_back_ends, execution.lower
+    agreed, lower = compiled_partitions.reconcile_back_ends, execution.lower
 
     def verified(partitions: Any) -> Any:
         found = agreed(partitions)
@@ -118,7 +118,7 @@ def _verify_all_waits(monkeypatch: pytest.MonkeyPatch) -> None:
             verify_waits([Partition("", program, "regions" if chosen else "tokens", ())])
         return lower(program, *chosen)
 
-    monkeypatch.setattr(apart, "reconcile_back_ends", verified)
+    monkeypatch.setattr(compiled_partitions, "reconcile_back_ends", verified)
     monkeypatch.setattr(step, "reconcile_back_ends", verified)
     monkeypatch.setattr(execution, "lower", verified_alone)
 

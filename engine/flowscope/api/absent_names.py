@@ -219,7 +219,7 @@ def written(page: str) -> str:
 
 def main() -> None:
     """Writes the table into the page in the repository in which the package lies."""
-    page = Path(__file__).resolve().parents[2] / PAGE
+    page = Path(__file__).resolve().parents[3] / PAGE
     page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -1,9 +1,9 @@
-"""What the package shows: `python -m flowscope.api.exports` writes it for Python and for type checkers.
+"""What the package shows, written for Python and type checkers: `python -m flowscope.api.exports`.
 
 `import flowscope` loads no family of ops, `fs.nn` no network: a name is looked up when it is first
-used. Where it is found stands in `api/public_names.py` and `api/part_names.py`, for Python, and in
-stubs (`__init__.pyi`, `nn.pyi`, ...), for type checkers and editors. All are written from the lists
-here and from the modules' `__all__`; a test compares them.
+used. Where it is found stands in `public_names` and `part_names` beside this file, for Python,
+and in stubs (`__init__.pyi`, `nn.pyi`, ...) in the package's root, for type checkers and editors.
+All are written from the lists here and from the modules' `__all__`; a test compares them.
 
 Source: the convention of lazy_loader (a stub beside a package that loads at need).
 """
@@ -15,8 +15,6 @@ import types
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-
-from flowscope.graph import providers
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
@@ -129,7 +127,9 @@ NAMES = {
     "flowscope.plan.analysis.device_profile": "DeviceProfile Link=DeviceLink",
     "flowscope.runtime.devices.device_registry": "DeviceRequest register_device",
     "flowscope.runtime.devices.device": "Device",
-    "flowscope.graph.messages.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
+    "flowscope.graph.messages.event_messages": (
+        "Event HistogramProto SessionLog Summary SummaryMetadata"
+    ),
     "flowscope.graph.values.dtypes": (
         "QUANTIZED_DTYPES DType as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex64 "
         "complex64_ref complex128 complex128_ref double double_ref float16 float16_ref float32 "
@@ -389,7 +389,8 @@ REGISTRIES = {
     "input_replacer": "flowscope.control.dynamic.frames",
     "loop_gradients": "flowscope.control.loop_gradient",
     "kinds": (
-        "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables flowscope.train.checkpoint.meta_graph"
+        "flowscope.ops.sparse.sparse_tensor flowscope.ops.tables.tables "
+        "flowscope.train.checkpoint.meta_graph"
     ),
     "observers": "flowscope.cells",
     "operator __getitem__": "flowscope.ops.array.slicing",
@@ -499,11 +500,9 @@ def table() -> str:
 
 def op_types() -> dict[str, str]:
     """Returns the names of the op types that each module defines."""
-    from flowscope.graph.op import all_ops
-
     load_all()
     found: dict[str, list[str]] = {}
-    for name, op in sorted(all_ops().items()):
+    for name, op in sorted(import_module("flowscope.graph.op").all_ops().items()):
         if op.__module__.startswith("flowscope."):
             found.setdefault(op.__module__, []).append(name)
     return {module: " ".join(names) for module, names in sorted(found.items())}
@@ -544,14 +543,15 @@ def _wrapped(text: str, indent: str, head: int = 47) -> str:
 
 def texts() -> dict[str, str]:
     """Returns the texts of all files that are written, by name."""
-    found = {"__init__.pyi": stub(), "public_names.py": table(), "part_names.py": part_table()}
+    found = {"__init__.pyi": stub()}
+    found |= {"api/public_names.py": table(), "api/part_names.py": part_table()}
     return found | {f"{part}.pyi": part_stub(part) for part in LAZY_PARTS}
 
 
 def write() -> None:
     """Writes all files."""
     for name, text in texts().items():
-        (Path(__file__).parent / name).write_text(text, encoding="utf-8")
+        (Path(__file__).parents[1] / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ NAMES = {
     "flowscope.autodiff.recompute": "recompute_grad",
     "flowscope.autodiff.registry": "NoGradient NotDifferentiable RegisterGradient no_gradient",
     "flowscope.cells": "forget_cell",
+    "flowscope.control.arrays.tensor_array": "TensorArray",
     "flowscope.control.branches": "case cond switch_case",
+    "flowscope.control.dynamic.raw": "merge switch",
     "flowscope.control.function": "function get_function",
     "flowscope.control.functional": "foldl foldr map_fn scan vectorized_map",
-    "flowscope.control.dynamic.raw": "merge switch",
     "flowscope.control.record": "record",
-    "flowscope.control.arrays.tensor_array": "TensorArray",
     "flowscope.control.version": (
         "control_flow_v2_enabled disable_control_flow_v2 enable_control_flow_v2"
     ),
@@ -34,19 +34,14 @@ NAMES = {
     "flowscope.graph.constant": "constant convert_to_tensor",
     "flowscope.graph.default": "get_default_graph get_default_session reset_default_graph",
     "flowscope.graph.devices": "DeviceSpec",
-    "flowscope.graph.values.dtypes": (
-        "DType QUANTIZED_DTYPES as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex128 "
-        "complex128_ref complex64 complex64_ref double double_ref float16 float16_ref float32 "
-        "float32_ref float64 float64_ref half half_ref int16 int16_ref int32 int32_ref int64 "
-        "int64_ref int8 int8_ref qint16 qint16_ref qint32 qint32_ref qint8 qint8_ref quint16 "
-        "quint16_ref quint8 quint8_ref resource string string_ref uint16 uint16_ref uint32 "
-        "uint32_ref uint64 uint64_ref uint8 uint8_ref variant"
-    ),
-    "flowscope.graph.messages.event_messages": "Event HistogramProto SessionLog Summary SummaryMetadata",
     "flowscope.graph.graph": "Graph",
     "flowscope.graph.indexed_slices": (
         "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices"
     ),
+    "flowscope.graph.messages.event_messages": (
+        "Event HistogramProto SessionLog Summary SummaryMetadata"
+    ),
+    "flowscope.graph.messages.tensor_proto": "AttrValue make_ndarray make_tensor_proto",
     "flowscope.graph.op": "Op Spec register_kernel",
     "flowscope.graph.operation": "Operation Tensor",
     "flowscope.graph.scopes": (
@@ -56,11 +51,18 @@ NAMES = {
     "flowscope.graph.serialization.build": "import_graph_def",
     "flowscope.graph.serialization.definition": "GraphDef NodeDef",
     "flowscope.graph.serialization.meta": "MetaGraphDef",
-    "flowscope.graph.values.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "flowscope.graph.specs": "IndexedSlicesSpec TensorSpec",
-    "flowscope.graph.messages.tensor_proto": "AttrValue make_ndarray make_tensor_proto",
-    "flowscope.live.watchers.ipython": "load_ipython_extension unload_ipython_extension",
+    "flowscope.graph.values.dtypes": (
+        "DType QUANTIZED_DTYPES as_dtype bfloat16 bfloat16_ref bool_=bool bool_ref complex128 "
+        "complex128_ref complex64 complex64_ref double double_ref float16 float16_ref float32 "
+        "float32_ref float64 float64_ref half half_ref int16 int16_ref int32 int32_ref int64 "
+        "int64_ref int8 int8_ref qint16 qint16_ref qint32 qint32_ref qint8 qint8_ref quint16 "
+        "quint16_ref quint8 quint8_ref resource string string_ref uint16 uint16_ref uint32 "
+        "uint32_ref uint64 uint64_ref uint8 uint8_ref variant"
+    ),
+    "flowscope.graph.values.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "flowscope.live.answers.progress": "progress",
+    "flowscope.live.watchers.ipython": "load_ipython_extension unload_ipython_extension",
     "flowscope.live.watchers.show": "save_html show to_graphviz",
     "flowscope.ops.array.arrays": (
         "fill lin_space linspace meshgrid ones ones_like range rank shape shape_n size zeros "
@@ -256,12 +258,12 @@ NAMES = {
         "ClusterDef ConfigProto DeviceStepStats FeedStats GPUOptions GraphOptions JobDef "
         "NodeExecStats OptimizerOptions RewriterConfig RunMetadata RunOptions StepStats"
     ),
-    "flowscope.runtime.state.containers": "container",
-    "flowscope.runtime.devices.device_registry": "DeviceRequest register_device",
     "flowscope.runtime.devices.device": "Device",
+    "flowscope.runtime.devices.device_registry": "DeviceRequest register_device",
     "flowscope.runtime.session.interactive": "InteractiveSession",
-    "flowscope.runtime.threads.report": "runtime_report",
     "flowscope.runtime.session.session": "Session",
+    "flowscope.runtime.state.containers": "container",
+    "flowscope.runtime.threads.report": "runtime_report",
     "flowscope.tracing.profile": "profile",
     "flowscope.train.optimizers.moving_averages": "moving_average_variables",
 }
@@ -275,17 +277,17 @@ OP_TYPES = {
     "flowscope.control.blocks": "Parameter",
     "flowscope.control.calls": "Call",
     "flowscope.control.cond": "Cond",
+    "flowscope.control.dynamic.primitives": (
+        "ControlTrigger Enter Exit ListPop ListPush LoopCond Merge NextIteration Switch"
+    ),
+    "flowscope.control.dynamic.stacks": "NewStack StackClose StackPop StackPush",
     "flowscope.control.lists": (
         "EmptyList Head ListOf ListOfZeros PackLists SumOfLists UnpackList"
     ),
     "flowscope.control.loop": "Loop",
     "flowscope.control.matmul_ops": "Part SumOfMatMuls SumOfProducts TransposedCopy",
-    "flowscope.control.dynamic.primitives": (
-        "ControlTrigger Enter Exit ListPop ListPush LoopCond Merge NextIteration Switch"
-    ),
     "flowscope.control.record": "AddToLast ListOfLast StackOfList UnstackToList",
     "flowscope.control.slices": "ConcatOfList SplitToList",
-    "flowscope.control.dynamic.stacks": "NewStack StackClose StackPop StackPush",
     "flowscope.graph.constant": "Const",
     "flowscope.ops.array.arrays": "Fill LinSpace OnesLike Range Rank Shape Size ZerosLike",
     "flowscope.ops.array.batch_gathering": "BatchGather BatchGatherGrad",

@@ -1,4 +1,4 @@
-"""Differentiation: gradients() adds the operations of the gradient to the same graph.
+"""Differentiation, in the same graph. Users enter by `gradients`, blocks by `blocks`.
 
 In: tensors ys and xs. Out: a tensor per x. Called by users and by the optimizers of
     `flowscope.train`.

@@ -1,4 +1,4 @@
-"""Re-running notebook cells: what a cell builds is replaced when the cell is run again.
+"""What notebook cells build, replaced when they run again. The graph enters by observers.
 
 In: `notebook.begin` and `notebook.end` from the notebook's extension, or `with graph.cell(...)`;
 between them every operation that `Graph.add` makes. Out: a `CellReport`, and operations that know

@@ -1,4 +1,4 @@
-"""The same graph on many machines: Dask workers host devices, and a session runs steps on them.
+"""A graph on many machines. Users enter by `fs.cluster.connect`, sessions by `client.session`.
 
     cluster = fs.cluster.connect(distributed.LocalCluster(n_workers=3))
     with fs.Session(cluster) as sess:
@@ -21,7 +21,11 @@ if _typing.TYPE_CHECKING:
     from flowscope.cluster.membership.tasks import DeviceInfo as DeviceInfo, Task as Task
 else:
     #: What needs packages that come with Dask.
-    _LATER = {"Cluster": "membership", "DeviceInfo": "tasks", "Task": "tasks"}
+    _LATER = {
+        "Cluster": "client.membership",
+        "DeviceInfo": "membership.tasks",
+        "Task": "membership.tasks",
+    }
     _refuse = _refusal(__name__, dict.fromkeys(__all__))
 
     def __getattr__(name):

@@ -1,4 +1,4 @@
-"""Control: operations that own blocks - bodies of functions.
+"""Operations that own blocks: branches, loops, calls. Users enter by `cond` and `while_loop`.
 
 In: Python functions of tensors. Out: operations that own a sub-graph, and call it. Called by users.
 """

@@ -1,4 +1,4 @@
-"""Input as datasets: where elements come from, what is done to them, and iterators through them.
+"""Input as datasets: elements, and iterators through them. Users enter by `fs.data`.
 
 In: arrays, files, generators, and functions of elements. Out: tensors, of which each step takes the
 next. Called by users.

@@ -1,4 +1,4 @@
-"""Debug: stopping at chosen operations, looking at values, replacing them, going on; and the past.
+"""Stopping, looking, replacing, going on; and the past. Sessions and views enter by `debugger`.
 
 What comes in is a session; what a debugger sets goes to its gate and its planner
 (`flowscope.runtime`), and is written into the code of its plans (`plan.ir.breakpoints`). It

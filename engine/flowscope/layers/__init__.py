@@ -1,4 +1,4 @@
-"""Layers: parts of a model that own their variables, under TensorFlow 1's names.
+"""Layers: parts of a model that own their variables. Users enter by `fs.layers`.
 
 In come tensors, out go tensors; variables are made at a layer's first call. Models call them.
 """

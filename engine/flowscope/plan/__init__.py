@@ -1,4 +1,4 @@
-"""Plans: from (fetches, feeds) to code.
+"""Plans: from (fetches, feeds) to code. The runtime's sessions enter by `plan`.
 
 In: tensors to fetch, operations to run, tensors that will be fed. Out: an immutable `Plan`. Called
     by

@@ -1,4 +1,4 @@
-"""The runtime: sessions, variables' values, devices, interrupts. One step of a plan.
+"""Sessions, state, devices; one step of a plan. Users enter by `session.session`.
 
 In: fetches and feeds. Out: arrays. Called by the user, and observed by `flowscope.live`.
 """

@@ -1,4 +1,4 @@
-"""Traces: what happened in steps, when and where.
+"""What happened in steps, when and where. Users enter by `fs.tracing`, sessions by `recorder`.
 
 In: what the runtime has noted of steps (`runtime.trace.step_trace`). Out: a `Recording`: spans
 by lane, node, frame and iteration, totals, gaps. Called by the user (`fs.profile`), by

@@ -1,4 +1,4 @@
-"""Training: optimizers, built of variables and ops, without any help of the runtime.
+"""Training: optimizers, savers, sessions that go on. Users enter by `fs.train`.
 
 In: a loss. Out: an operation that runs one update. Called by users.
 """

@@ -1,8 +1,7 @@
 """Steps over several processes, as their client runs them.
 
-Each task with work gets one message and gives one answer; what the client itself has of the plan
-runs meanwhile, on the caller's thread. The first failure ends the step everywhere: where it arises
-it is told, the others are told to end. The error that the user sees is the cause.
+Each task gets one message and gives one answer; the client's own part runs on the caller's thread.
+The first failure ends the step everywhere; its cause is the error that the user sees.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from flowscope.cluster.client.unanswered import Unanswered
 from flowscope.cluster.debug.paused_step import JointPlan
 from flowscope.cluster.debug.pausing import PauseCoordinator
 from flowscope.cluster.membership.devices import task_of
-from flowscope.cluster.shipping import failures
+from flowscope.cluster.shipping import failures, plans
 from flowscope.cluster.shipping.plans import (
     PlanPeer,
     Shipment,
@@ -29,7 +28,6 @@ from flowscope.cluster.shipping.plans import (
     restarted,
     shared_groups,
     stripped,
-    windows_of,
 )
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.encoding.messages import packed
@@ -113,7 +111,7 @@ class ClusterFunction:
         self.tasks = frozenset(by_task)
         self._takers = Takers(by_task)
         self._keys = keys_of(partitions)
-        self._windows = windows_of(partitions)
+        self._windows = plans.windows_of(partitions)
         self.table = KeyTable(self._keys, self._process_of, self._windows)
         #: The update groups of several processes, by the tasks that write for them.
         self.groups = {

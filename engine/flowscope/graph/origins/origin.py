@@ -19,9 +19,10 @@ from types import CodeType, FrameType
 from flowscope.graph.lazy import frozen
 
 _OURS, _USERS, _FOREIGN = range(3)
+#: Where the three packages lie.
+_FOLDER = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
 _PACKAGES = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
-    + os.sep
+    os.path.join(_FOLDER, name) + os.sep
     for name in ("flowscope", "flowscope_kernel", "flowscope_widgets")
 )
 _LIBRARIES = (

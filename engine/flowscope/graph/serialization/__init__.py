@@ -1,4 +1,4 @@
-"""Graphs as text and as JSON, and back.
+"""Graphs as text and as JSON, and back. `fs.Graph` enters by a registry, plans by `definition`.
 
 In: a `Graph`. Out: a `GraphDef`, plain data that knows no graph; its text and its JSON; and from
 each of them a graph again. What is read is parsed and checked, and never executed. Called by users

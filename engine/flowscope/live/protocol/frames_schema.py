@@ -1,4 +1,4 @@
-"""What a view is told of loops that run, and of where a step is: a part of `live.protocol.schema`."""
+"""What a view is told of loops that run and of where a step is: part of `live.protocol.schema`."""
 
 from __future__ import annotations
 

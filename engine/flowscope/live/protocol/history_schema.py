@@ -1,4 +1,4 @@
-"""What a view is told of the past of a session, and asks of it: a part of `live.protocol.schema`."""
+"""What a view is told of the past of a session, and asks of it: part of `live.protocol.schema`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def typescript() -> str:
     classes = [c for c in candidates if dataclasses.is_dataclass(c)]
     classes.sort(key=lambda c: (c.__module__, inspect.getsourcelines(c)[1]))
     parts = [
-        "// Generated from flowscope.live.protocol.schema by flowscope.live.protocol.typescript: do not edit."
+        "// Generated from flowscope.live.protocol.schema by flowscope.live.protocol.typescript:"
+        " do not edit."
     ]
     parts.append(f"export const PROTOCOL = {schema.PROTOCOL};")
     columns = "".join(f'  {name}: "{kind}",\n' for name, kind in schema.COLUMNS.items())

@@ -1,1 +1,1 @@
-"""Arrays: made, reshaped, joined, gathered, scattered, padded, selected, sorted; segments."""
+"""Arrays: made, reshaped, joined, gathered, padded, sorted. Users enter by `fs`, ops by modules."""

@@ -1,1 +1,1 @@
-"""What every family stands on: building, tables of ops, casts, broadcasting, groups."""
+"""What every family stands on: building, casts, broadcasting. Ops enter by `build`, `declare`."""

@@ -1,1 +1,1 @@
-"""What runs in the session's own process: Python functions, printing, checks, the clock."""
+"""What runs in the session's own process: Python, printing, checks. Users enter by `fs`."""

@@ -1,1 +1,1 @@
-"""Input: files of records, what reads them, examples, images."""
+"""Input: files of records, readers, examples, images. Users enter by `fs.io` and `fs`."""

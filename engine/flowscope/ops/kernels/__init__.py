@@ -1,1 +1,1 @@
-"""Kernels: functions of arrays alone, which ops of several families share. They know no graph."""
+"""Kernels: functions of arrays alone, of no graph. Ops of several families enter by each module."""

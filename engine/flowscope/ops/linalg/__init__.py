@@ -1,1 +1,1 @@
-"""Linear algebra: products, Einstein sums, factorisations, solvers, eigenvalues, norms."""
+"""Linear algebra: products, factorisations, solvers, norms. Users enter by `fs.linalg`."""

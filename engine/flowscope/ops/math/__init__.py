@@ -1,1 +1,1 @@
-"""Element-wise arithmetic and functions, comparisons, reductions, scans and counts."""
+"""Element-wise functions, comparisons, reductions, scans. Users enter by `fs.math`."""

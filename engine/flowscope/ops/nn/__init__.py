@@ -1,2 +1,1 @@
-"""Neural networks: activations, softmax, bias, top k, convolutions, pools, moments, normalisation,
-dropout, candidate sampling, CTC."""
+"""Neural networks: activations, convolutions, pools, CTC. Users enter by `fs.nn`."""

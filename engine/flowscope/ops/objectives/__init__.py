@@ -1,1 +1,1 @@
-"""Losses and metrics: cross entropies, weighted and sampled losses; means, counts and rankings."""
+"""Losses and metrics. Users enter by `fs.losses` and `fs.metrics`."""

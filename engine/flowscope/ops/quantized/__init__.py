@@ -1,1 +1,1 @@
-"""Quantised numbers: 8, 16 and 32 bits that stand for a range, and training that expects them."""
+"""Quantised numbers: 8, 16 and 32 bits for a range. Users enter by `fs.quantization`."""

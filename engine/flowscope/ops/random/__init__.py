@@ -1,1 +1,1 @@
-"""Random tensors: counter-based generators, distributions, stateless draws."""
+"""Random tensors: counter-based generators. Users enter by `fs.random`."""

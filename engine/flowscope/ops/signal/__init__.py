@@ -1,1 +1,1 @@
-"""Signals: Fourier and cosine transforms, frames and windows."""
+"""Signals: Fourier and cosine transforms, frames, windows. Users enter by `fs.signal`."""

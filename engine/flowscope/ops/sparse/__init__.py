@@ -1,1 +1,1 @@
-"""Sparse tensors: coordinates, values and a shape; their arithmetic; sets; embeddings."""
+"""Sparse tensors, sets, embeddings. Users enter by `fs.sparse`, ops by `sparse_tensor`."""

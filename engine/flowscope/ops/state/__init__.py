@@ -1,1 +1,1 @@
-"""State: variables, scopes, initializers, optimizers' updates, locks, queues, checkpoints."""
+"""State: variables, locks, queues, files. Users enter by `variables`, plans by `variable_ops`."""

@@ -1,1 +1,1 @@
-"""Strings: bytes of any length, element by element; parsing and formatting. CPU only."""
+"""Strings: bytes of any length, element by element. Users enter by `fs.strings`."""

@@ -1,1 +1,1 @@
-"""Lookup tables: words to numbers and back, fixed or changing."""
+"""Lookup tables: words to numbers and back. Users enter by `fs.lookup`."""

@@ -1,1 +1,1 @@
-"""Code generation: from a region of nodes to a Python function with safepoints."""
+"""From a region of nodes to a Python function with safepoints. Back ends enter by `function`."""

@@ -9,9 +9,10 @@ of that program is one that all waits respect. `waits_in_circle` proves it per p
 Sends and Recvs of all partitions, those of each branch, and one iteration of each loop. The later
 iterations repeat it, each behind the one before.
 
-*By units* (`plan.executables.region_formation`): where something else than a Recv may wait - a queue, a lock, a
-Python function - what blocks is a unit by itself, and the machine runs a region once all that it
-takes is there. So a region waits for what any of its nodes waits for. This adds no circle:
+*By units* (`plan.executables.region_formation`): where something else than a Recv may wait - a
+queue, a lock, a Python function - what blocks is a unit by itself, and the machine runs a region
+once all that it takes is there. So a region waits for what any of its nodes waits for. This adds
+no circle:
 
 1. All nodes of a region depend on the same *sources*. These are the units that wait, and what comes
    out of branches and loops.

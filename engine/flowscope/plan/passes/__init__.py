@@ -1,1 +1,1 @@
-"""The planner's passes, each from a program to a program; none imports another."""
+"""Passes, each from a program to a program; none imports another. `pipeline` enters by each."""

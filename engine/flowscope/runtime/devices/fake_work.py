@@ -1,4 +1,4 @@
-"""What array functions of a fake device cost: from their name and the shapes, as `plan.analysis.costs` does.
+"""What array functions of a fake device cost, by name and shapes, as `plan.analysis.costs` does.
 
 The rates are those of one core of a CPU; a device's profile says how many times quicker it is.
 """

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 #: One wait: its number within the step, the operation, its state and since when.
 _Wait = tuple[int, "Node", Any, float]
 
-_RUNTIME = Path(__file__).parent
+_THREADS = Path(__file__).parents[1] / "threads"
 #: Files of threads that run no step unless one hands it to them.
 _HELPERS = {
-    str(_RUNTIME / name)
+    str(_THREADS / name)
     for name in ("host_calls.py", "matrix_products.py", "native_pool.py", "thread_pool.py")
 }
 #: Where classes of threads of notebooks are that run no code of the user's.
