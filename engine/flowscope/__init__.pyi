@@ -725,8 +725,18 @@ from flowscope.ops.sparse.sparse_tensor import (
     convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
     sparse_placeholder as sparse_placeholder,
 )
-from flowscope.ops.state.barriers import (
+from flowscope.ops.state.containers.barriers import (
     Barrier as Barrier,
+)
+from flowscope.ops.state.containers.locks import (
+    CriticalSection as CriticalSection,
+)
+from flowscope.ops.state.containers.queues import (
+    FIFOQueue as FIFOQueue,
+    PaddingFIFOQueue as PaddingFIFOQueue,
+    PriorityQueue as PriorityQueue,
+    QueueBase as QueueBase,
+    RandomShuffleQueue as RandomShuffleQueue,
 )
 from flowscope.ops.state.initializers import (
     Constant as Constant,
@@ -750,9 +760,6 @@ from flowscope.ops.state.initializers import (
     variance_scaling_initializer as variance_scaling_initializer,
     zeros_initializer as zeros_initializer,
 )
-from flowscope.ops.state.locks import (
-    CriticalSection as CriticalSection,
-)
 from flowscope.ops.state.matrix_initializers import (
     orthogonal_initializer as orthogonal_initializer,
 )
@@ -761,13 +768,6 @@ from flowscope.ops.state.partitioned_variable import (
     fixed_size_partitioner as fixed_size_partitioner,
     min_max_variable_partitioner as min_max_variable_partitioner,
     variable_axis_size_partitioner as variable_axis_size_partitioner,
-)
-from flowscope.ops.state.queues import (
-    FIFOQueue as FIFOQueue,
-    PaddingFIFOQueue as PaddingFIFOQueue,
-    PriorityQueue as PriorityQueue,
-    QueueBase as QueueBase,
-    RandomShuffleQueue as RandomShuffleQueue,
 )
 from flowscope.ops.state.scatters import (
     batch_scatter_update as batch_scatter_update,

@@ -3,7 +3,7 @@
 Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
-from flowscope.ops.state import (
+from flowscope.ops.state.containers import (
     staging as staging,
 )
 from flowscope.ops.tables import (

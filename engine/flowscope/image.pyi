@@ -1,6 +1,6 @@
 """Images in files' formats, under TensorFlow's names.
 
-Written by `python -m flowscope.exports`: what is changed here is lost.
+Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
 from flowscope.ops.input.images import (

@@ -3,7 +3,7 @@
 Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
-from flowscope.ops.state.queues import (
+from flowscope.ops.state.containers.queues import (
     FIFOQueue as FIFOQueue,
     PaddingFIFOQueue as PaddingFIFOQueue,
     PriorityQueue as PriorityQueue,

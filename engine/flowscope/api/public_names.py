@@ -208,6 +208,10 @@ NAMES = {
         "sparse_placeholder"
     ),
     "flowscope.ops.state.containers.barriers": "Barrier",
+    "flowscope.ops.state.containers.locks": "CriticalSection",
+    "flowscope.ops.state.containers.queues": (
+        "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"
+    ),
     "flowscope.ops.state.initializers": (
         "Constant GlorotNormal GlorotUniform Initializer Ones RandomNormal RandomUniform "
         "TruncatedNormal VarianceScaling Zeros constant_initializer glorot_normal_initializer "
@@ -215,14 +219,10 @@ NAMES = {
         "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
         "variance_scaling_initializer zeros_initializer"
     ),
-    "flowscope.ops.state.containers.locks": "CriticalSection",
     "flowscope.ops.state.matrix_initializers": "orthogonal_initializer",
     "flowscope.ops.state.partitioned_variable": (
         "PartitionedVariable fixed_size_partitioner min_max_variable_partitioner "
         "variable_axis_size_partitioner"
-    ),
-    "flowscope.ops.state.containers.queues": (
-        "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"
     ),
     "flowscope.ops.state.scatters": (
         "batch_scatter_update scatter_add scatter_div scatter_max scatter_min scatter_mul "
@@ -438,11 +438,9 @@ OP_TYPES = {
         "SparseToDense SparseUnique"
     ),
     "flowscope.ops.sparse.sets": "SetOperation SetSize",
-    "flowscope.ops.state.containers.barriers": "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany",
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
-    "flowscope.ops.state.iterator_ops": (
-        "DeserializeIterator FeedableGetNext FeedableIteratorHandle IteratorGetNext "
-        "IteratorHandle IteratorToStringHandle MakeIterator OnTarget SerializeIterator"
+    "flowscope.ops.state.containers.barriers": (
+        "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany"
     ),
     "flowscope.ops.state.containers.locks": "MutexAcquire MutexHandle MutexRelease",
     "flowscope.ops.state.containers.queue_ops": (
@@ -450,7 +448,13 @@ OP_TYPES = {
         "PaddingFIFOQueueHandle PriorityQueueHandle QueueClose QueueIsClosed QueueSize "
         "RandomShuffleQueueHandle StagingAreaHandle"
     ),
-    "flowscope.ops.state.containers.staging": "StageClear StageGet StageIncompleteSize StagePut",
+    "flowscope.ops.state.containers.staging": (
+        "StageClear StageGet StageIncompleteSize StagePut"
+    ),
+    "flowscope.ops.state.iterator_ops": (
+        "DeserializeIterator FeedableGetNext FeedableIteratorHandle IteratorGetNext "
+        "IteratorHandle IteratorToStringHandle MakeIterator OnTarget SerializeIterator"
+    ),
     "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "
         "ApplyGradientDescent ApplyMomentum ApplyProximalAdagrad ApplyProximalGradientDescent "
