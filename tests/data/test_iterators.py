@@ -16,7 +16,7 @@ import pytest
 from own_threads import own_threads
 
 import flowscope as fs
-from flowscope.runtime.iterator_state import IteratorState
+from flowscope.runtime.datasets.iterator_state import IteratorState
 
 pytestmark = pytest.mark.usefixtures("graph")
 

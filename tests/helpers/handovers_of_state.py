@@ -253,10 +253,10 @@ wrong(
     (
         "        with self._lock:\n            if not self.has_room(len(elements)):\n"
         "                return False\n            self._add(elements)\n"
-        "            _note_put(self, current_step(), elements)\n",
+        "            note_put(self, current_step(), elements)\n",
         "        if not self.has_room(len(elements)):\n            return False\n"
         "        with self._lock:\n            self._add(elements)\n"
-        "            _note_put(self, current_step(), elements)\n",
+        "            note_put(self, current_step(), elements)\n",
     ),
 )
 
@@ -292,8 +292,8 @@ wrong(
     (
         "            if isinstance(wait, _Dequeue):\n"
         "                self._restore(wait.taken)\n"
-        "            done = self._pump()\n        _call(done)\n\n    def _closed",
-        "            done = self._pump()\n        _call(done)\n\n    def _closed",
+        "            done = self._pump()\n        call_all(done)\n\n    def _closed",
+        "            done = self._pump()\n        call_all(done)\n\n    def _closed",
     ),
 )
 
@@ -349,9 +349,9 @@ wrong(
     "what a waiting step was given is noted without the lock, later",
     (
         "                done.append((wait.finish, wait.taken))\n"
-        "                _note_taken(self, wait.step, wait.taken)\n",
+        "                note_taken(self, wait.noted, wait.taken)\n",
         "                done.append((wait.finish, wait.taken))\n"
-        "                noted = lambda taken, step=wait.step: _note_taken(self, step, taken)\n"
+        "                noted = lambda taken, step=wait.noted: note_taken(self, step, taken)\n"
         "                done.append((noted, wait.taken))\n",
     ),
 )
