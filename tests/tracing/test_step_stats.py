@@ -187,7 +187,9 @@ def test_the_records_add_up_to_the_curve(program, mode):
     nodes = PlanNodes(trace.plan.program)
     found = decoded(trace, nodes, Lanes())
     records = [r for rows in allocations(trace, found, nodes).values() for r in rows]
-    known = fs.plan.analysis.lifetimes.lifetimes(trace.plan.program, trace.shapes, trace.rows is not None)
+    known = fs.plan.analysis.lifetimes.lifetimes(
+        trace.plan.program, trace.shapes, trace.rows is not None
+    )
     curve = memory_of(known, found, nodes, trace.begin)
     assert curve.nbytes.max() > 8 * 16 * 4
     latest = dict(zip(curve.time.tolist(), curve.nbytes.tolist(), strict=True))
