@@ -58,7 +58,7 @@ def test_an_operation_is_explained_with_the_values_of_the_held_step(
     makes = panel.locator("[data-role='output'] article")
     host.pump(lambda: makes.locator("canvas").count() == 1)
     expect(panel).to_contain_text("Step 1, which is held, computes it")
-    expect(panel).to_contain_text("It runs on /job:localhost")
+    expect(panel).to_contain_text("It runs on CPU")
     expect(panel).to_contain_text("Its own gradient is made of")
     expect(panel.locator("[data-role='input'] article")).to_have_count(2)
     expect(makes).to_contain_text("float32")

@@ -202,7 +202,7 @@ def test_without_a_kernel_the_saved_notebook_shows_the_picture(
 
 
 def test_a_kernel_of_another_version_is_told_apart(lab: Lab) -> None:
-    notebook = lab.open(LOAD, "from flowscope.live import bus\nbus.PROTOCOL = 1", BUILD)
+    notebook = lab.open(LOAD, "from flowscope.live.watchers import bus\nbus.PROTOCOL = 1", BUILD)
     notebook.run(0)
     notebook.run(1)
     view = View(notebook.run(2).last)

@@ -183,6 +183,8 @@ def test_every_argument_that_is_an_axis_has_a_row() -> None:
     for name, f in public_names():
         if not inspect.isfunction(f) or not f.__module__.startswith("flowscope.ops."):
             continue
+        if f.__module__ == "flowscope.ops.raw_functions":
+            continue  # they call those of the rows
         for parameter in inspect.signature(f).parameters:
             if SOUNDS.search(parameter) and not parameter.startswith("keep"):
                 found[f, parameter] = f"{name}, {parameter}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -459,11 +460,11 @@ class Debugger:
     @property
     def stops(self) -> tuple[Stop, ...]:
         """The steps that are held now, each with where it stands, and the past of one of them."""
-        found = [Stop(self._session, s) for s in self._session.gate.held_steps()]
+        found = _held(self._session)
         if self._past is not None:
             past, of = self._past
             if of is None or of.is_there:
-                found += [Stop(past, s) for s in past.gate.held_steps()]
+                found += _held(past)
             else:
                 self.leave_past()
         return tuple(found)
@@ -496,6 +497,15 @@ class Debugger:
     def __repr__(self) -> str:
         lines = [f"<fs.Debugger: {len(self._breakpoints)} breakpoints, {len(self.stops)} held>"]
         return "\n".join([*lines, *map(repr, self._breakpoints)])
+
+
+def _held(session: Debugged) -> list[Stop]:
+    """The steps of a session that are held, but for one that goes on meanwhile."""
+    found = []
+    for step in session.gate.held_steps():
+        with suppress(FailedPreconditionError):
+            found.append(Stop(session, step))
+    return found
 
 
 def _asks_anew(step: Step, before: BreakTests) -> bool:
