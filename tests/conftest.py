@@ -78,6 +78,16 @@ def native_code() -> None:
     stamper()
 
 
+@pytest.fixture(autouse=True)
+def open_default_graph() -> Iterator[None]:
+    """Whatever a test does to the default graph, the next one can build in it."""
+    yield
+    import flowscope as fs
+
+    if fs.get_default_graph().finalized:
+        fs.reset_default_graph()
+
+
 @pytest.fixture
 def graph() -> Iterator[Any]:
     """A new graph, the default one during the test."""

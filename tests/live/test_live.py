@@ -387,13 +387,17 @@ class Running:
         assert replies[-1].ok, replies[-1]
 
     def move(self, name):
-        """Moves and waits until it is done; returns what is told then."""
+        """Moves and waits until it is done; returns what is told then, with all tokens since."""
+        before = len(self.feed.sent)
         self.command(name)
         gate = self.sess.gate
         with gate._changed:
             assert gate._changed.wait_for(lambda: gate.state == "paused", 30)
         self.feed.tick(1.0)
-        return next(m.run for m in reversed(self.feed.sent) if isinstance(m, Delta) and m.run)
+        runs = [m.run for m in self.feed.sent if isinstance(m, Delta) and m.run]
+        # the command itself looks, too: where the move is done by then, it tells the tokens
+        new = [m.run for m in self.feed.sent[before:] if isinstance(m, Delta) and m.run]
+        return dataclasses.replace(runs[-1], tokens=tuple(t for run in new for t in run.tokens))
 
 
 @pytest.fixture
