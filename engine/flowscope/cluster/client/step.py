@@ -152,7 +152,7 @@ class ClusterFunction:
         return step.run(self.others, self._parts, feeds, resources)
 
     def traced(self, traces: list[PartTrace]) -> Function:
-        """Returns what runs one step and is traced; see `flowscope.runtime.session.remote`."""
+        """Returns a function that runs one traced step; see `flowscope.runtime.session.remote`."""
 
         def run(gate: Gate, run: Any, feeds: Any, resources: Any) -> tuple[Any, ...]:
             if not self._is_shipped:
@@ -164,7 +164,7 @@ class ClusterFunction:
         return run
 
     def recorder(self, number: int) -> PartRecorder:
-        """Returns what traces a partition of this process in one step."""
+        """Returns the recorder that traces a partition of this process in one step."""
         if not self._part_plans:
             self._part_plans = [self._part_plan(*pair) for pair in self._own]
         return PartRecorder(self._own[number][0].device, self._part_plans[number])

@@ -1,1 +1,1 @@
-"""Who is in a cluster, and what they have. Clients enter by `tasks` and `members`."""
+"""The members of a cluster and their devices. Clients enter by `tasks` and `members`."""

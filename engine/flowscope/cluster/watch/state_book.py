@@ -184,7 +184,7 @@ def key_of(handle: Any) -> StateKey:
 
 
 def keys_of(nodes: Iterable[Node]) -> list[StateKey]:
-    """Returns what nodes use, blocks included.
+    """Returns the keys of the state that nodes use, blocks included.
 
     What only asks whether a variable has a value does not count, nor what makes state anew.
     """

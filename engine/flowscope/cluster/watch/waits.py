@@ -46,7 +46,7 @@ _GRAVITY = ("cycle", "lost", "hung", "state", "busy", "waits")
 
 
 def wait_of(client: str, step: int, pending: Any) -> WaitStatus:
-    """Returns what somebody waits for in a step's channel (`runtime.waits.rendezvous`)."""
+    """Returns the status of one wait in a step's channel (`runtime.waits.rendezvous`)."""
     sender, receiver, name = pending.key.split(";", 2)
     if pending.is_producer:
         return WaitStatus(client, step, sender, receiver, name, "credit", pending.seconds)

@@ -464,7 +464,7 @@ class WorkerSteps:
         self.session(peer, message["session"]).gate.request(message["request"])
 
     def _variables(self, peer: str, message: dict[str, Any]) -> dict[str, Any]:
-        """Returns what is known of variables: see `runtime.session.remote.Remote.facts`."""
+        """Returns facts of variables: see `runtime.session.remote.Remote.facts`."""
         self.doubts.heed(peer, message)
         session = self.session(peer, message["session"])
         told: list[list[Any]] = []

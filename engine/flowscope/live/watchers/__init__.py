@@ -1,1 +1,1 @@
-"""Who looks, and what is sent to them. Widgets enter by `bus` and `wire`, users by `show`."""
+"""Subscribers and the messages sent to them. Widgets enter by `bus` and `wire`, users by `show`."""

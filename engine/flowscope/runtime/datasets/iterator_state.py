@@ -437,7 +437,7 @@ class FeedableState(QueueState):
 
     Args:
         handle: Its handle.
-        lookup: Returns what the container has of a family and a name; None for nothing.
+        lookup: Returns the state of a family and a name in the container, or None.
     """
 
     kind = "FeedableIterator"
