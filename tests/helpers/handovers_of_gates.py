@@ -12,15 +12,15 @@ from flowscope.errors import CancelledError
 from flowscope.graph.current_step import steps_of_threads
 
 
-def _run_step(run: Any, gate: Any, points: int = 3) -> str:
+def _run_step(run: Any, gate: Any, points: int = 3, breaks_at: int | None = None) -> str:
     """Runs a step of some safepoints, as a session does; returns how it has ended."""
     step = new_step(gate)
     with as_step(step):
         try:
             for point in range(points):
                 run.point()
-                if gate.raised:
-                    gate.hold(point, _here())
+                if gate.raised or point == breaks_at:
+                    gate.hold(point, _here(point == breaks_at))
             run.point()
             return "ended"
         except CancelledError:
@@ -32,10 +32,10 @@ def _run_step(run: Any, gate: Any, points: int = 3) -> str:
                 gate.left(step)
 
 
-def _here() -> Any:
+def _here(is_breakpoint: bool) -> Any:
     """Returns a safepoint of an operation."""
     where = SimpleNamespace(loops=[])
-    return SimpleNamespace(is_breakpoint=False, is_op=True, where=lambda: where, node=None)
+    return SimpleNamespace(is_breakpoint=is_breakpoint, is_op=True, where=lambda: where, node=None)
 
 
 @hand_over("runtime.waits.gate")
@@ -96,6 +96,34 @@ def a_pause_that_holds(run: Any, m: Any) -> None:
 
     run.together(step, resume)
     assert log == ["resumed", "ended"]
+
+
+@hand_over("runtime.waits.gate")
+def a_breakpoint_beside_a_held_step(run: Any, m: Any) -> None:
+    """Whoever waits for a held step finds the one that has met a breakpoint, beside others."""
+    gate = m.Gate()
+    gate.request("pause")
+
+    def debug() -> None:
+        while not gate.wait_until_held(1e6, 2):
+            pass
+        gate.request("resume")
+        run.point()
+        while not gate.wait_until_held(1e6):
+            pass
+        assert any(s.here is not None and s.here.is_breakpoint for s in gate.held_steps())
+        gate.request("resume")
+
+    run.together(lambda: _run_step(run, gate), lambda: _run_step(run, gate, 3, 1), debug)
+    assert gate.state == "open" and not gate.raised and not gate.inside
+
+
+wrong(
+    a_breakpoint_beside_a_held_step,
+    "one that has met a breakpoint is not waited for",
+    ("            return enough and not any(step.is_arriving for step in self.inside)\n",
+     "            return enough\n"),
+)  # fmt: skip
 
 
 @hand_over("runtime.waits.gate")

@@ -25,11 +25,11 @@ from flowscope.plan.ir.program import Node
 from flowscope.runtime.waits.rendezvous import Waiter
 from flowscope.runtime.waits.waiting import wait_for
 
-#: So long an error waits for what the scheduler says of a worker whose process has ended.
+#: So long an error waits at most for what the scheduler says of a worker.
 TOLD_S = 1.0
 #: So long it waits for the end of a process of this machine after its connections have ended: a
 #: process that is told to end closes them first.
-_ENDS_S = 1.0
+_ENDS_S = 0.3
 #: So long it waits for the end of the other connections with a worker, after that of one.
 _CUT_S = 0.2
 #: So often it looks whether that process has ended.
@@ -98,7 +98,7 @@ class Losses:
         while not self._heard(lives, _LOOK_S):
             ends = {self._end_of(*life) for life in lives.items()}
             if "over" in ends:
-                self._heard(lives, TOLD_S)
+                self._heard(lives, begin + TOLD_S - time.monotonic())
                 break
             if time.monotonic() > begin + (_ENDS_S if "cut" in ends else _CUT_S):
                 return

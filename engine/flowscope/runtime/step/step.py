@@ -57,6 +57,7 @@ class Step:
         has_ended: Whether it is over; a function of the user's that it left alone may go on.
         held: How many of its threads stand still, in a pause or in slow motion.
         is_stopping: Whether it is to end by a stop.
+        is_arriving: Whether it has met a breakpoint, and is not held yet.
         is_looked_at: Whether it is to note where it is at its next safepoint.
         sample: What traces it for a while from its next safepoint on; None for nothing.
         where: Where it was when it was looked at last.
@@ -98,6 +99,7 @@ class Step:
     has_ended = False
     held = 0
     is_stopping = False
+    is_arriving = False
     is_looked_at = False
     sample: Sample | None = None
     where: StepLocation | None = None

@@ -313,6 +313,7 @@ class Gate(GateOfPreparations):
             self._heed_signals()
             with self._lock:
                 if here is not None and here.is_breakpoint:
+                    step.is_arriving = True
                     self._requests.append("pause")
                     self._drain()
                     self._tell_follower("pause")
@@ -337,6 +338,7 @@ class Gate(GateOfPreparations):
             raise e.located(iterations=loops) from None
         finally:
             step.here = step.met = None
+            step.is_arriving = False
 
     def _goes_on(self, step: Step, here: StopPoint | None) -> bool:
         """Notes that a step goes on; returns whether it does so one operation at a time."""
@@ -354,6 +356,7 @@ class Gate(GateOfPreparations):
     def _tell(self, step: Step, is_told: bool) -> None:
         """Has the listener look at a step that is held; not with the lock held."""
         step.held += 1
+        step.is_arriving = False
         try:
             if is_told and self.listener is not None:
                 self.listener(step)
@@ -494,18 +497,24 @@ class Gate(GateOfPreparations):
     def wait_until_held(
         self, timeout_s: float, count: int = 1, is_over: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Waits until `count` steps are held here, or it is over; returns whether that came."""
+        """Waits until `count` steps are held here, or it is over; returns whether that came.
+
+        A step that has met a breakpoint is waited for: others may be held since an earlier pause.
+        """
+
+        def is_held() -> bool:
+            enough = self._state == "pausing" and self._waiting >= count
+            return enough and not any(step.is_arriving for step in self.inside)
+
         with self._lock:
-            return self._changed.wait_for(
-                lambda: (self._state == "pausing" and self._waiting >= count) or is_over(),
-                timeout_s,
-            )
+            return self._changed.wait_for(lambda: is_held() or is_over(), timeout_s)
 
     def _stand_still(self, step: Step) -> None:
         """Waits while a step stays held, or until a signal comes; it counts as held so long."""
         counts = not step.takes_turns  # its whole is counted
         self._waiting += counts
         step.held += 1
+        step.is_arriving = False
         self._changed.notify_all()
         try:
             while self._stays(step):
