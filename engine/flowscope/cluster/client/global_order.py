@@ -170,7 +170,7 @@ class Turns:
         return _task(node) in ("", self._session.task)
 
     def elsewhere(self, node: Node) -> Callable[..., Any]:
-        """Returns what runs a node on its task: its outputs stay there."""
+        """A function that runs a node on its task, where its outputs stay."""
         session, task, position = self._session, _task(node), self._positions[node]
         dtypes = [v.spec.dtype.np_dtype for v in node.outputs]
 
@@ -282,13 +282,13 @@ class OneByOne:
 
 
 def executable(session: ClusterSession, region: Region, target: CodeTarget) -> Executable:
-    """Returns what runs a region of several tasks in the global order."""
+    """An executable of a region of several tasks, in the global order."""
     function = OneByOne(session, region, target)
     return Executable(function, lambda probe: partial(function, probe=probe))
 
 
 def refused() -> Executable:
-    """Returns what refuses a program in which operations wait for others than its own."""
+    """An executable that refuses a program whose operations wait for other programs."""
 
     def refuse(*arguments: Any, **keywords: Any) -> Any:
         raise InvalidArgumentError(

@@ -220,7 +220,7 @@ class Cluster:
         return self.watch.status()
 
     def client_part(self) -> ClientPart:
-        """Returns what this process tells of itself."""
+        """The client's own row of the cluster's status."""
         devices = (f"{CLIENT_TASK}/device:CPU:0",)
         steps = sum(session.steps for session in list(self._engine.sessions))
         running = sum(len(session.steps) for session in list(self.sessions))

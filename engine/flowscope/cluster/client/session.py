@@ -120,14 +120,14 @@ class ClusterSession:
     def function(
         self, plan: Plan, resources: Sequence[Any], is_handed_out: bool
     ) -> ClusterFunction:
-        """Returns what runs a plan that has partitions on other tasks."""
+        """The function of a plan that has partitions on other tasks."""
         session = self._session()
         if session is None:
             raise InternalError("the session of a plan is gone")
         return ClusterFunction(self, session.graph, plan, resources, is_handed_out)
 
     def links(self) -> Callable[[str, str], Link]:
-        """Returns what tells the link between the hosts of two devices; measured where need be."""
+        """A function from two devices to the link between their hosts, measured on first use."""
         links = self.cluster.watch.links
         links.measure()
         for device in self.devices:
@@ -141,13 +141,13 @@ class ClusterSession:
         return link_of
 
     def state(self, handle: Any, device: str) -> Any:
-        """Returns what stands here for a variable or queue of another task."""
+        """A proxy of a variable or queue of another task."""
         if isinstance(handle, VarHandleOp):
             return RemoteVariable(self, handle, task_of(device))
         return RemoteState(handle.shared_name, task_of(device))
 
     def facts(self, variables: Sequence[Any]) -> list[tuple[bool, int, int, int | None] | str]:
-        """Returns what other tasks say of variables; each task is asked once."""
+        """Facts of variables on other tasks; each task is asked once."""
         by_task: dict[str, list[int]] = {}
         for i, one in enumerate(variables):
             by_task.setdefault(one.task, []).append(i)
@@ -165,7 +165,7 @@ class ClusterSession:
         return told
 
     def told_of(self, task: str, keys: Sequence[tuple[str, str]], timeout_s: float) -> list[Any]:
-        """Returns what a task says of variables, by their containers and names.
+        """Facts of a task's variables, by their containers and names.
 
         Raises:
             UnavailableError: if it does not answer.
@@ -185,7 +185,7 @@ class ClusterSession:
     def _told(
         self, task: str, keys: Sequence[tuple[str, str]], asked: Question | OpError, until: float
     ) -> list[Any]:
-        """Returns what a task answers about variables."""
+        """A task's answer to a question about variables."""
         try:
             if isinstance(asked, OpError):
                 raise asked
@@ -234,7 +234,7 @@ class ClusterSession:
     def ask(
         self, task: str, header: dict[str, Any], values: Sequence[Any] = (), owned_by: Any = OWN
     ) -> list[Any]:
-        """Returns what a task answers to a run that is no step.
+        """Runs something on a task outside of a step; returns the values of its answer.
 
         Args:
             task: The task.
@@ -269,14 +269,14 @@ class ClusterSession:
     def ask_in_step(
         self, task: str, header: dict[str, Any], values: Sequence[Any]
     ) -> dict[str, Any]:
-        """Returns what a task answers; a stop, a deadline or a signal ends the wait."""
+        """Runs something on a task within a step, which a stop, a deadline or a signal ends."""
         answer, _ = self._run(task, header, values, OWN)
         if "error" in answer:
             raise failures.of_answer(answer, current_step().plan.program.walk())
         return answer
 
     def asks(self, task: str) -> Ask:
-        """Returns what asks a task which modules it wants, and tells Dask's log what it gets."""
+        """A function that asks a task which modules it lacks, and logs what is sent."""
 
         def ask(header: dict[str, Any]) -> Mapping[str, Any]:
             answer, _ = self._run(task, header, (), OWN)
@@ -373,7 +373,7 @@ class ClusterSession:
 
 
 def _is_on(call: PreparedCall, task: str) -> ClusterFunction | None:
-    """Returns what runs a call that has partitions on a task; None if it has none there."""
+    """The function of a call that has partitions on a task; None if it has none there."""
     function = call.elsewhere
     is_there = isinstance(function, ClusterFunction) and task in function.tasks
     return function if is_there else None  # type: ignore[return-value]
@@ -394,7 +394,7 @@ def _members(cluster: ClusterOwner, session: Session) -> list[TaskFacts]:
 def _told_of_step(
     cluster: ClusterOwner, tell: Callable[[ClusterStep, str, dict[str, Any]], None]
 ) -> Callable[[str, dict[str, Any]], None]:
-    """Returns what takes a task's message about a step of some session."""
+    """A handler of the tasks' messages about steps; it finds the step's session."""
 
     def told(peer: str, message: dict[str, Any]) -> None:
         for session in list(cluster.sessions):
@@ -523,7 +523,7 @@ class _BackEnd:
         self._back_end = back_end
 
     def compile(self, region: Region, target: CodeTarget, variant: Variant) -> Executable:
-        """Returns what runs a region."""
+        """The executable of a region."""
         devices = devices_of(Program(region.nodes, (), ()))
         if all(not d or task_of(d) == CLIENT_TASK for d in devices):
             return self._back_end.compile(region, target, variant)

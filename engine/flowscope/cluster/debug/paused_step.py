@@ -390,7 +390,7 @@ class PausedClusterStep(Step):
         return node, StepLocation("compiled", order.loops(stand), node, is_stepped=True)
 
     def values(self, first: int | None = None) -> dict[object, Any]:
-        """Returns what is alive in all partitions, by the identities of the values.
+        """The live values of all partitions, by their identities.
 
         Args:
             first: The partition whose values come first, where others have some of them, too.
@@ -467,7 +467,7 @@ class _Here:
         """Does nothing: a step over processes is traced whole or not at all."""
 
     def values(self) -> dict[object, Any]:
-        """Returns what is alive, by the identities of the values."""
+        """The live values, by their identities."""
         return self._step.values()
 
     def replace(self, identity: object, array: Any) -> bool:
@@ -487,7 +487,7 @@ class _PartValue(RemoteValue):
         self._facts = {"part": part, "number": number}
 
     def apply(self, function: Callable[[Any], Any]) -> Any:
-        """Returns what a function says of it there; only that comes over."""
+        """Calls a function with the value on its task; only the result is transferred."""
         header = {"kind": "parts.apply", **self._facts}
         start = partial(self._pausing.start, self._task, header)
 

@@ -126,7 +126,7 @@ class PauseCoordinator:
         )
 
     def result(self, pending: PendingRun) -> tuple[dict[str, Any], list[Any]]:
-        """Returns what a task answers: facts, and arrays.
+        """A task's answer: facts, and arrays.
 
         Raises:
             UnavailableError: if it does not, or the step is over.

@@ -68,7 +68,7 @@ class Members(Protocol):
     def ask_beside(
         self, worker: str, function: Callable[..., Any], *arguments: Any, timeout_s: float
     ) -> Any:
-        """Returns what a function returns on a worker's machine, outside of that worker.
+        """Calls a function on a worker's machine, outside of that worker; returns its result.
 
         Raises:
             UnavailableError: if there is nobody, or none has answered in time.

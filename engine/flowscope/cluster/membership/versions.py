@@ -31,7 +31,7 @@ _CLOUDPICKLE = "cloudpickle"
 
 
 def _first(count: int) -> Callable[[str], str]:
-    """Returns what gives the first so many numbers of a version."""
+    """A function that keeps the first `count` numbers of a version."""
     return lambda told: ".".join(told.split(".")[:count])
 
 
@@ -50,7 +50,7 @@ _ROUNDS = (_NUMPY, *_PACKAGES, "BLAS", "machine", "vector instructions")
 
 @cache
 def versions() -> Versions:
-    """Returns what this process computes with."""
+    """The versions that this process computes with."""
     found = {
         _PYTHON: f"{platform.python_version()} ({platform.python_implementation()})",
         _NUMPY: np.__version__,

@@ -173,7 +173,7 @@ class DaskClient:
     def ask_beside(
         self, worker: str, function: Callable[..., Any], *arguments: Any, timeout_s: float
     ) -> Any:
-        """Returns what a function returns on a worker's machine, outside of that worker.
+        """Calls a function on a worker's machine, outside of that worker; returns its result.
 
         Its nanny runs it; where it has none, another worker of the machine.
 
@@ -222,11 +222,11 @@ class DaskClient:
         return self._in_time(until, partial(self._client.sync, ask, **arguments))
 
     def _call(self, until: float, method: str, *arguments: Any, **options: Any) -> Any:
-        """Returns what a method of Dask's client returns."""
+        """Calls a method of Dask's client; returns its result."""
         return self._in_time(until, partial(getattr(self._client, method), *arguments, **options))
 
     def _in_time(self, until: float, function: Callable[[], Any]) -> Any:
-        """Returns what a function of Dask's returns, which may wait for ever by itself.
+        """Calls a function of Dask's that has no time limit of its own; returns its result.
 
         Raises:
             UnavailableError: if that is not there in time, or somebody has gone meanwhile.
@@ -244,7 +244,7 @@ class DaskClient:
             ) from e
 
     def _translated(self, function: Callable[[], Any]) -> Any:
-        """Returns what a function of Dask's returns.
+        """Calls a function of Dask's; a lost scheduler or worker is an UnavailableError.
 
         Raises:
             UnavailableError: if the scheduler has gone, or a worker that it has asked.
@@ -301,7 +301,7 @@ def scheduler_of(address: str) -> str:
 
 
 def usable(given: Any) -> Any:
-    """Returns what `fs.cluster.connect` was given, or Dask's current client for None.
+    """The Dask client that `fs.cluster.connect` is to use: the given one, or the current one.
 
     Raises:
         DTypeError: if there is no way to connect with it.

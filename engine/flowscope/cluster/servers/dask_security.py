@@ -17,7 +17,7 @@ _WHAT = {"ca_file": "certificate of the authority", "cert": "certificate", "key"
 
 
 def configured_security(roles: Iterable[Role]) -> Security | None:
-    """Returns what Dask's configuration says of TLS; None where it asks for none.
+    """The TLS settings of Dask's configuration; None where it asks for none.
 
     It asks for TLS where `distributed.comm.require-encryption` is true, or where it names a
     certificate of an authority (`distributed.comm.tls.ca-file`).

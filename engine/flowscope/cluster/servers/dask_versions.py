@@ -16,7 +16,7 @@ _INSTALL = (
 
 
 class ClientMethod(Protocol):
-    """Returns what a method of Dask's client returns, by the method's name."""
+    """Calls a method of Dask's client by its name; returns its result."""
 
     def __call__(self, method: str, *arguments: Any, **options: Any) -> Any: ...
 

@@ -131,7 +131,7 @@ class LocalTasks:
         on_event: Callable[[dict[str, Any]], None] | None = None,
         until: float = math.inf,
     ) -> Attached:
-        """Returns what is known of the tasks."""
+        """The secret and the tasks, for a client that connects."""
         return Attached(self._secret, [task.told() for task in self._tasks], None, "127.0.0.1")
 
     def log(self, event: dict[str, Any]) -> None:

@@ -152,7 +152,7 @@ class HostPlugin(WorkerPlugin):
 
 
 def _client_silence_s() -> float:
-    """Returns what Dask's configuration says of silent clients, in seconds."""
+    """The time limit of silent clients in Dask's configuration, in seconds."""
     given = dask.config.get("flowscope.client-silence", CLIENT_SILENCE_S)
     return float(parse_timedelta(given))
 

@@ -115,7 +115,7 @@ class Registry(SchedulerPlugin):
     # -- what clients and workers ask -------------------------------------------------------------
 
     def attach(self, version: str, jobs: dict[str, list[str]]) -> dict[str, Any]:
-        """Returns what a client needs to know.
+        """The secret and the workers, for a client that connects.
 
         Raises:
             FailedPreconditionError: if it has another version, or wants other tasks.

@@ -169,7 +169,7 @@ def _objects_of(node: Node) -> list[Any]:
 
 
 def keys_of(partitions: Sequence[Partition]) -> tuple[str, ...]:
-    """Returns what partitions send and receive by, in an order that depends on nothing else."""
+    """The rendezvous keys of partitions, in program order."""
     return tuple(dict.fromkeys(k for p in partitions for k in keys(p.program.nodes)))
 
 
@@ -213,7 +213,7 @@ class Takers:
         return self._takers if task in self._writers else frozenset()
 
     def header(self, task: str) -> dict[str, Any]:
-        """Returns what the message that brings a task its part says of it, as items of it."""
+        """Items of the header of the message that brings a task its part."""
         found: dict[str, Any] = {}
         if task in self._takers and self._writers - {task}:
             found["writers"] = sorted(self._writers - {task})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def called_there(
     function: Callable[[Any], Any], asks: Ask, ask: Callable[[list[Any]], list[Any]]
 ) -> Any:
-    """Returns what a function says of a value, called where that is.
+    """Calls a function with a value on the value's task; returns its result.
 
     Args:
         function: The function.
@@ -68,7 +68,7 @@ class RemoteArray(RemoteValue):
         return self._session.ask(self.task, header)[0]
 
     def apply(self, function: Callable[[Any], Any]) -> Any:
-        """Returns what a function says of it there; only that comes over."""
+        """Calls a function with the value on its task; only the result is transferred."""
         header = {"kind": "op.apply", "number": self.number}
         asks = self._session.asks(self.task)
         return called_there(function, asks, lambda sent: self._session.ask(self.task, header, sent))
@@ -118,7 +118,7 @@ class _Packer(pickle.Pickler):
         self._values = values
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
-        """Returns what stands for a value or for state of the task."""
+        """The persistent id of a value or of state of the task."""
         if isinstance(obj, RemoteArray):
             if obj.task == self._task:
                 return "held", obj.number
@@ -140,7 +140,7 @@ class _Unpacker(pickle.Unpickler):
         self._values = values
 
     def persistent_load(self, pid: Any) -> Any:
-        """Returns what `_Packer` has written something for."""
+        """The value or state of a persistent id of `_Packer`."""
         match pid:
             case ("held", number):
                 return self._held[number]

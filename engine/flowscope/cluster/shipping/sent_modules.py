@@ -178,7 +178,7 @@ sent_modules = SentModules()
 
 
 def digest_of(source: str) -> str:
-    """Returns what tells the texts of modules apart."""
+    """The SHA-256 digest of a module's text, in hexadecimal digits."""
     return hashlib.sha256(source.encode()).hexdigest()
 
 

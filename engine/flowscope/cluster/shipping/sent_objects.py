@@ -133,7 +133,7 @@ class LackError(FailedPreconditionError):
 
 
 def _lack(error: Exception) -> tuple[str, str]:
-    """Returns what to say of an error that came while objects were loaded, and the module."""
+    """The text of an error that came while objects were loaded, and the failing module."""
     failing = _failing_module(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         by = f", which {failing!r} imports" if failing and failing != error.name else ""

@@ -230,7 +230,7 @@ class Control:
 
 
 def _told(do: Callable[[], Any]) -> dict[str, Any]:
-    """Returns what something returns, or has raised, as an answer tells it."""
+    """Calls something; its result or its error as the item of an answer."""
     try:
         return {_ANSWER: do()}
     except Exception as e:

@@ -323,7 +323,7 @@ class Endpoint(Connector):
         return self._tls is not None
 
     def counters(self) -> Counters:
-        """Returns what has gone between this process and its peers, by their names."""
+        """Counters of the traffic with each peer, by the peers' names."""
         return {name: peer.counters() for name, peer in list(self._peers.items())}
 
     # ------------------------------------------------------------ connections

@@ -144,7 +144,7 @@ class _Talk:
         return data
 
     def sealed(self, keys: tuple[bytes, bytes], is_fast: bool) -> Seal:
-        """Returns what bytes go through after the proofs.
+        """The seal of the bytes that follow the proofs.
 
         Args:
             keys: The session keys of what this end sends, and of what it takes.
@@ -226,7 +226,7 @@ ACCEPTED = _SIZE.pack(0)
 
 
 def refusal(error: OpError) -> bytes:
-    """Returns what tells why a connection is not taken."""
+    """The bytes that tell a peer why its connection is refused."""
     letter = b"U" if isinstance(error, UnavailableError) else b"F"
     word = letter + error.message.encode()[: _MOST_BYTES - 1]
     return _SIZE.pack(len(word)) + word

@@ -96,7 +96,7 @@ class Peer:
         self._cut = found
 
     def counters(self) -> PeerCounters:
-        """Returns what has gone there and back."""
+        """Counters of the traffic with the peer."""
         connections = [*self.connections.values(), *list(self.runs)]
         sent, received, writes = (
             sum(counts) for counts in zip(self._past, *map(_counts, connections), strict=True)

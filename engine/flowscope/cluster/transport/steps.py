@@ -150,7 +150,7 @@ class Steps:
             (self.boxes if self._placed is None else self._placed)[at] = box
 
     def link(self, peer: str) -> PeerLink:
-        """Returns what leads to a peer; raises UnavailableError if it is not connected."""
+        """The link to a peer; raises UnavailableError if it is not connected."""
         found = self._links.get(peer)
         if found is None:
             raise UnavailableError(f"{peer} is not connected with {self.process}, or is lost")

@@ -56,7 +56,7 @@ class LinkedTask(Protocol):
 
 
 def unknown() -> Link:
-    """Returns what is reckoned with for processes that do not answer: two of one machine."""
+    """The link that is assumed for processes that do not answer: two of one machine."""
     return Link(bytes_per_s=1.9e9, latency_s=50e-6)
 
 
@@ -210,7 +210,7 @@ class Links:
 def link_runs(
     endpoint: Endpoint, own: str, devices: Callable[[], Iterable[Device]]
 ) -> dict[str, Run]:
-    """Returns what a host does for those who measure links, by the kinds of runs.
+    """A host's handlers of runs that measure links, by the kinds of runs.
 
     Args:
         endpoint: The host's end.

@@ -90,7 +90,7 @@ class Use:
         self._task = task
 
     def header(self) -> dict[str, Any]:
-        """Returns what the message that brings the plan says of it, as items of its header."""
+        """Items of the header of the message that brings the plan."""
         asked = [[*key, lost_text(key, self._task, self._why[key])] for key in self._asked]
         return {"had": asked} if asked else {}
 
@@ -129,12 +129,12 @@ class StateBook:
                 entry.why = why
 
     def refusal(self, session: int, task: str, key: StateKey) -> str:
-        """Returns what an error says of something that is in question; "" where it is not."""
+        """The text of an error about state that is in question; "" where it is not."""
         entry = self._tasks.get(task, {}).get((session, key))
         return lost_text(key, task, entry.why) if entry and entry.is_used and entry.why else ""
 
     def in_question(self, task: str) -> list[tuple[int, StateKey]]:
-        """Returns what is in question on a task: the sessions' numbers, and what it is."""
+        """The state in question on a task, each with its session's number."""
         with self._lock:
             found = self._tasks.get(task, {})
             return [key for key, entry in found.items() if entry.is_used and entry.why]
@@ -173,13 +173,13 @@ class StateBook:
 
 
 def lost_text(key: StateKey, task: str, why: str) -> str:
-    """Returns what an error says of something that was lost with a task."""
+    """The text of an error about state that was lost with a task."""
     texts = {"variable": _VARIABLE_LOST, "table": _TABLE_LOST}
     return texts.get(key.kind, _LOST).format(what=f"the {key}", task=task, why=why)
 
 
 def key_of(handle: Any) -> StateKey:
-    """Returns what a container knows by the op that makes a handle."""
+    """The key of a handle's state in its container."""
     return StateKey(handle.container, handle.family, handle.shared_name)
 
 

@@ -189,7 +189,7 @@ def task_of(device: str) -> str:
 
 
 def lost_text(lost: Sequence[LostState]) -> str:
-    """Returns what was lost as a sentence says it: "2 variables and 1 queue"."""
+    """Lost state in words: "2 variables and 1 queue"."""
     kinds = dict.fromkeys([k for k in get_args(Kind) for one in lost if one.kind == k])
     found = [counted(sum(one.kind == k for one in lost), k) for k in kinds]
     return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)

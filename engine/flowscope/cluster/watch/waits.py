@@ -65,7 +65,7 @@ def findings(
     long_s: float = LONG_S,
     circle_s: float = math.inf,
 ) -> tuple[Finding, ...]:
-    """Returns what holds steps up, the gravest first.
+    """The reasons why steps wait, the gravest first.
 
     Args:
         waits: Those of all processes.
@@ -123,7 +123,7 @@ class WaitSnapshot(NamedTuple):
 
 
 def explained(look: Callable[[], WaitSnapshot], rest: Callable[[float], object]) -> str:
-    """Returns what a step waits for, as an error of it says it; "" if it waits for nothing.
+    """The waits of a step in words, for its error; "" if it waits for nothing.
 
     Args:
         look: Looks at all processes.
@@ -135,7 +135,7 @@ def explained(look: Callable[[], WaitSnapshot], rest: Callable[[float], object])
 def proved(
     look: Callable[[], WaitSnapshot], rest: Callable[[float], object], least_s: float = 0.0
 ) -> tuple[WaitSnapshot, float]:
-    """Returns what is to be told of who waits, and how long all in a circle have waited then.
+    """The waits to be told, and for how long all in a circle have waited, in seconds.
 
     It looks twice where a first look shows a circle: waits of one that are as old as the time in
     between were there together, and nothing that could end them was on its way.

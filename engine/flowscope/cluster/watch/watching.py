@@ -138,7 +138,7 @@ class WatchedCluster(Protocol):
         """Returns how a worker is, and why."""
 
     def client_part(self) -> ClientPart:
-        """Returns what the client tells of itself."""
+        """The client's own row of the status."""
 
 
 class _Known:
@@ -260,7 +260,7 @@ class ClusterWatch:
         ]  # fmt: skip
 
     def _remembered(self, tasks: Sequence[WatchedTask]) -> list[_Known]:
-        """Returns what is known of workers; forgets earlier lives of them."""
+        """The record of each worker; forgets those of earlier lives."""
         lives = [(task.name, task.incarnation) for task in tasks]
         with self._lock:
             self._known = {life: self._known.get(life) or _Known() for life in lives}
@@ -375,7 +375,7 @@ def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _natural(task: str) -> list[tuple[str, int]]:
-    """Returns what sorts tasks by job and number."""
+    """A sort key of tasks, by job and number."""
     parts = [part.partition(":") for part in task.split("/")]
     return [(name, int(value)) if value.isdigit() else (value, 0) for name, _, value in parts]
 

@@ -195,7 +195,7 @@ def new_incarnation() -> int:
 def answer(
     handlers: dict[str, Handler], peer: str, message: dict[str, Any]
 ) -> Answer | Callable[[], Answer]:
-    """Returns what the handler of a message's kind answers."""
+    """The answer of the handler of a message's kind."""
     handler = handlers.get(message.get("kind", ""))
     if handler is None:
         raise UnimplementedError(f"expected a known kind of message, got {message.get('kind')!r}")

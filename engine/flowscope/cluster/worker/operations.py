@@ -145,7 +145,7 @@ def _shape(value: Any) -> list[int] | None:
 
 
 def applied(function: bytes, value: Any) -> Any:
-    """Returns what a client's function says of a value, as bytes in an array."""
+    """Calls a client's function with a value; the pickled result, as uint8[n]."""
     found = loads(function)(on_host(value))
     return np.frombuffer(pickle.dumps(found), np.uint8)
 
@@ -159,7 +159,7 @@ class _NoCall:
 
 
 def whole_of(host: HostOwner, session: WorkerSession) -> Step:
-    """Returns what the operations of a held step are parts of on a host."""
+    """The step that contains the operations of a held step on a host."""
     call: Any = _NoCall()
     return Step(call, None, session.gate, host.engine.host_threads, get_ident())
 

@@ -133,7 +133,7 @@ class Outcomes:
         self._tell(number, [task], written, is_forgotten)
 
     def news(self, task: str) -> dict[str, Any]:
-        """Returns what the next message to a task is to say of outcomes, as items of its header."""
+        """The outcomes that the next message to a task is to tell, as items of its header."""
         if task not in self._news:
             return {}
         with self._lock:

@@ -131,7 +131,7 @@ class WorkerPlan:
         return self
 
     def traced(self) -> tuple[list[PartRecorder], list[Function]]:
-        """Returns what traces each partition in one step, and what runs it meanwhile."""
+        """Recorders of the partitions for one step, and the traced functions."""
         recorders = [
             PartRecorder(part.device, plan)
             for part, plan in zip(self.parts, self._traced, strict=True)
@@ -154,7 +154,7 @@ def placed_state(
     restarted: frozenset[str],
     refusals: Mapping[StateKey, str],
 ) -> Any:
-    """Returns what a handle of a client's plan stands for on its device of this host.
+    """The state of a handle of a client's plan, on its device of this host.
 
     Args:
         host, session: Where.
@@ -176,7 +176,7 @@ def placed_state(
 
 
 def state_of(container: Container, handle: Any, restarted: frozenset[str] = frozenset()) -> Any:
-    """Returns what a handle stands for in a container of this host, made on first use.
+    """The state of a handle in a container of this host, made on first use.
 
     Args:
         container: The container.

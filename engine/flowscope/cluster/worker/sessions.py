@@ -362,7 +362,7 @@ class WorkerSteps:
             return plan.run(header, values, self._whole(session, header)), []
 
     def _whole(self, session: WorkerSession, header: dict[str, Any]) -> Step:
-        """Returns what the operations of a held step are parts of here."""
+        """The step that contains the operations of a held step here."""
         found = session.wholes.get(header["held"])
         return found or session.wholes.setdefault(header["held"], whole_of(self._host, session))
 

@@ -153,7 +153,7 @@ class WorkerStep:
         return sum(v.writes for v in self._plan.written)
 
     def taken(self) -> QueueTransaction | None:
-        """Returns what is given back should it fail elsewhere; None if it took nothing."""
+        """The elements to give back should the step fail elsewhere; None if it took none."""
         whole = self.whole
         queues = None if whole is None else whole.queues
         return queues if queues is not None and queues.can_give_back else None
@@ -164,7 +164,7 @@ class WorkerStep:
         return self._error is not None
 
     def traces(self) -> tuple[dict[str, Any], list[Any]]:
-        """Returns what was traced of it, as the answer tells it: plain data, and arrays."""
+        """The trace of the step for the answer: plain data, and arrays."""
         if not self._recorders:
             return {}, []
         told = [packed(one.taken()) for one in self._recorders]

@@ -44,7 +44,7 @@ class Seal(Protocol):
         """Whether something was taken from the socket that may be read."""
 
     def seal(self, data: Data) -> list[Data]:
-        """Returns what is to be written for some bytes."""
+        """The bytes to write for some data."""
 
     def take(self, sock: socket.socket, flags: int = 0, view: memoryview | None = None) -> int:
         """Takes bytes from a socket; returns how many, 0 at its end.

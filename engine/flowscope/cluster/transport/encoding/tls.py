@@ -59,11 +59,11 @@ class Tls:
                 self._incoming.write((yield self._outgoing.read()))
 
     def unsent(self) -> bytes:
-        """Returns what the handshake has left to be written."""
+        """The bytes of the handshake that are still to be written."""
         return self._outgoing.read()
 
     def seal(self, data: Data) -> list[Data]:
-        """Returns what is to be written for some bytes."""
+        """The encrypted bytes to write for some data."""
         with self._lock:
             if len(data) <= _RECORD_BYTES:
                 self._object.write(data)
@@ -91,7 +91,7 @@ class Tls:
         return not self._is_starved
 
     def read(self, size: int | None = None) -> bytes:
-        """Returns what has been fed and not been read yet; so much at most, None for all of it."""
+        """The decrypted bytes that are not read yet: at most `size`, or all for None."""
         if size is not None:
             return self._read(size)
         found = []
