@@ -405,6 +405,7 @@ REGISTRIES = {
     "serializer json_of": "flowscope.graph.serialization.json_form",
     "serializer read_json": "flowscope.graph.serialization.json_form",
     "serializer read_text": "flowscope.graph.serialization.text_reader",
+    "serializer read_tensorflow": "flowscope.tensorflow.reading",
     "serializer text_of": "flowscope.graph.serialization.text_form",
     "steps_of": "flowscope.runtime.session.engine",
 }

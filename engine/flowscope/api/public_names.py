@@ -274,6 +274,7 @@ OP_TYPES = {
         "ConcatArray EmptyArray GatherArray GatherCotangents GatherOrZeros NewArray ReadArray "
         "ReadCotangent ReadOrZeros ScatterArray SizeOfArray SplitArray UnsplitArray WriteArray"
     ),
+    "flowscope.control.arrays.list_ops": "DropItem SetItem",
     "flowscope.control.blocks": "Parameter",
     "flowscope.control.calls": "Call",
     "flowscope.control.cond": "Cond",
@@ -514,6 +515,7 @@ REGISTRIES = {
     "serializer json_of": "flowscope.graph.serialization.json_form",
     "serializer read_json": "flowscope.graph.serialization.json_form",
     "serializer read_text": "flowscope.graph.serialization.text_reader",
+    "serializer read_tensorflow": "flowscope.tensorflow.reading",
     "serializer text_of": "flowscope.graph.serialization.text_form",
     "steps_of": "flowscope.runtime.session.engine",
     "operator __abs__": "flowscope.ops.math.elementwise",

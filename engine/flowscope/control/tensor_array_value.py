@@ -196,6 +196,16 @@ class Items:
         data[index] = value
         return new
 
+    def drop(self, index: int) -> Items:
+        """Returns the version without a value at an index."""
+        data = self._values()
+        if index not in data:
+            return self
+        new = Items(self.size, self.form, data, self._dims)
+        self._data, self._next = None, new
+        self._key, self._old = index, data.pop(index)
+        return new
+
     def _error(self, message: str) -> InvalidArgumentError:
         return InvalidArgumentError(f'array "{self.form.name}" of size {self.size}: {message}')
 

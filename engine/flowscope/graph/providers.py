@@ -15,7 +15,8 @@ op_types: dict[str, str] = {}
 #: Names of modules by the registry, or the entry of a registry, that they fill.
 registries: dict[str, tuple[str, ...]] = {}
 #: What writes graphs and reads them, which `flowscope.graph.serialization` fills: "graph_def_of",
-#: "graph_of", "text_of", "read_text", "json_of", "read_json", "default_values".
+#: "graph_of", "text_of", "read_text", "json_of", "read_json", "default_values"; "read_tensorflow"
+#: is filled by `flowscope.tensorflow`.
 serializers: dict[str, Callable[..., Any]] = {}
 
 

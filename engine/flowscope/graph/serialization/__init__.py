@@ -13,6 +13,7 @@ nesting of lists as Python's parser takes (a few hundred).
     export      graph -> GraphDef
     values      attributes as JSON          literals    attributes as text
     json_form   GraphDef <-> JSON           text_form   GraphDef -> text        text_reader  back
+    formats     which form a file has; TensorFlow's are read by `flowscope.tensorflow`
     check       a GraphDef is sound: names, references, op types, attributes, dtypes, shapes
     build       a sound GraphDef -> operations of a graph; import_graph_def
     meta        the same with collections and the objects in them (variables)

@@ -12,7 +12,7 @@ from flowscope.graph.devices import merged
 from flowscope.graph.graph import Graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.providers import load, serializers
+from flowscope.graph.providers import load, serializer, serializers
 from flowscope.graph.serialization.check import Checked, CheckedBody, Sound, attributes_with, check
 from flowscope.graph.serialization.definition import (
     GraphDef,
@@ -22,6 +22,7 @@ from flowscope.graph.serialization.definition import (
     split_input,
 )
 from flowscope.graph.serialization.export import counters, names_of
+from flowscope.graph.serialization.formats import is_tensorflow
 from flowscope.graph.unsupported import refuse
 
 __all__ = ["import_graph_def"]
@@ -338,7 +339,9 @@ class _Builder:
 
 
 def read_graph_def(text: str | bytes) -> GraphDef:
-    """The definition in a graph's JSON form or text form."""
+    """The definition in a graph's JSON form or text form, or in one of TensorFlow's."""
+    if is_tensorflow(text):
+        return serializer("read_tensorflow")(text)  # type: ignore[no-any-return]
     if isinstance(text, bytes):
         try:
             text = text.decode()

@@ -11,6 +11,7 @@ from flowscope.graph.lazy import frozen, mutable
 from flowscope.graph.op import Spec
 from flowscope.graph.origins.origin import Origin, SourceLine
 from flowscope.graph.providers import serializer
+from flowscope.graph.serialization.formats import is_tensorflow
 from flowscope.graph.values.dtypes import DType
 from flowscope.graph.values.shapes import Dims
 
@@ -249,13 +250,25 @@ class GraphDef:
         return self.to_json().encode()
 
     def ParseFromString(self, serialized: bytes) -> int:
-        """Takes all facts from a JSON form; returns how many bytes were read."""
-        self._take(GraphDef.from_json(serialized))
+        """Takes all facts from a serialized graph; returns how many bytes were read."""
+        self._take(GraphDef.FromString(serialized))
         return len(serialized)
 
     @staticmethod
     def FromString(serialized: bytes) -> GraphDef:
-        """The definition in a JSON form."""
+        """The definition in a JSON form, or in TensorFlow's binary or text form.
+
+        Op types of TensorFlow become ours, and operations have the names that they have there: a
+        graph that was frozen by TensorFlow can be imported. Nothing in it is executed.
+
+        Raises:
+            DataLossError: if it is none of these.
+            FailedPreconditionError: if it is TensorFlow's and protobuf is not installed.
+            NotFoundError: if it uses op types of TensorFlow that are not known: all of them.
+            InvalidArgumentError: if it does not hold together.
+        """
+        if is_tensorflow(serialized):
+            return serializer("read_tensorflow")(serialized)  # type: ignore[no-any-return]
         return GraphDef.from_json(serialized)
 
     def CopyFrom(self, other: GraphDef) -> None:

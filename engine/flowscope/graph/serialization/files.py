@@ -35,7 +35,10 @@ def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool =
 
 
 def read_graph(path: Any) -> GraphDef:
-    """Returns the graph in a file that `write_graph` wrote, in either form.
+    """Returns the graph in a file that `write_graph` wrote, in either form, or TensorFlow.
+
+    A graph that TensorFlow has frozen is read in its binary and text forms, see
+    `GraphDef.FromString`.
 
     Raises:
         NotFoundError: if there is no such file.

@@ -1,0 +1,117 @@
+"""Writes the models of `data/`, with what TensorFlow makes of them: run it where TensorFlow 2 is.
+
+    python tests/tensorflow/make_models.py
+
+Each file holds a frozen graph, inputs, outputs, names, and where asked for the gradient of the
+outputs' sum by the first input.
+"""
+
+import os
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+DATA = Path(__file__).parent / "data"
+K = tf.keras
+random = np.random.RandomState(7)
+
+
+def normal(*shape):
+    return random.randn(*shape).astype(np.float32)
+
+
+def write(name, function, inputs, lower=False, gradient=False, free=True):
+    specs = [
+        tf.TensorSpec((None, *v.shape[1:]) if free and v.ndim else v.shape, v.dtype) for v in inputs
+    ]
+    concrete = tf.function(function).get_concrete_function(*specs)
+    frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=lower)
+    data = frozen.graph.as_graph_def().SerializeToString()
+    facts = {f"input_{i}": v for i, v in enumerate(inputs)}
+    tensors = [tf.constant(v) for v in inputs]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors[0])
+        outputs = tf.nest.flatten(function(*tensors))
+        total = tf.add_n([tf.reduce_sum(y * y) for y in outputs])
+    facts |= {f"output_{i}": np.asarray(y) for i, y in enumerate(outputs)}
+    if gradient:
+        facts["gradient"] = np.asarray(tape.gradient(total, tensors[0]))
+    np.savez_compressed(
+        DATA / f"{name}.npz",
+        graph=np.frombuffer(data, np.uint8),
+        inputs=[t.name for t in frozen.inputs],
+        outputs=[t.name for t in frozen.outputs],
+        **facts,
+    )
+    print(name, len(data), (DATA / f"{name}.npz").stat().st_size)
+
+
+def network(model):
+    for weight in model.weights:
+        weight.assign(np.abs(weight) + 0.1 * normal(*weight.shape) ** 2 if "variance" in weight.path
+                      else weight + 0.1 * normal(*weight.shape))  # fmt: skip
+    return lambda x: model(x, training=False)
+
+
+def convolutions():
+    x = K.Input((12, 12, 3))
+    h = K.layers.Conv2D(4, 3, strides=2, padding="same")(x)
+    h = K.layers.ReLU(6.0)(K.layers.BatchNormalization()(h))
+    h = K.layers.BatchNormalization()(K.layers.DepthwiseConv2D(3, padding="same")(h))
+    h = K.layers.ZeroPadding2D(1)(K.layers.Activation("swish")(h))
+    h = K.layers.GlobalAveragePooling2D()(K.layers.MaxPooling2D(2)(h))
+    return K.Model(x, K.layers.Dense(4, activation="softmax")(h))
+
+
+def transformer():
+    x = K.Input((6, 8))
+    a = K.layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True)
+    h = K.layers.LayerNormalization()(x + a)
+    f = K.layers.Dense(8)(K.layers.Dense(16, activation="gelu")(h))
+    return K.Model(x, K.layers.Dense(5, activation="softmax")(K.layers.LayerNormalization()(h + f)))
+
+
+def recurrent():
+    x = K.Input((5, 3))
+    h = K.layers.Bidirectional(K.layers.LSTM(3, return_sequences=True))(x)
+    return K.Model(x, K.layers.Dense(2)(K.layers.GRU(3)(h)))
+
+
+@tf.function
+def square(x):
+    return x * x
+
+
+@tf.function
+def control(x, n):
+    y = square(x) + square(square(x))
+    if tf.reduce_sum(y) > 10.0:
+        y = tf.sin(y)
+    else:
+        y = tf.cos(y) + 1.0
+    i = tf.constant(0)
+    while i < n:
+        if i % 2 == 0:
+            y = y + 1.0
+        else:
+            y = y * 0.5 * x
+        i += 1
+    z = tf.switch_case(n % 3, [lambda: y, lambda: y + 1.0, lambda: square(y) * 2.0])
+    return y, z
+
+
+if __name__ == "__main__":
+    DATA.mkdir(exist_ok=True)
+    K.utils.set_random_seed(5)
+    write("convolutions", network(convolutions()), [normal(2, 12, 12, 3)], gradient=True)
+    write("transformer", network(transformer()), [normal(2, 6, 8)], gradient=True)
+    model = network(recurrent())
+    write("recurrent", model, [normal(4, 5, 3)], gradient=True)
+    write("recurrent_lowered", model, [normal(4, 5, 3)], lower=True)
+    for n, lower in ((5, False), (4, True)):
+        name = "control_lowered" if lower else "control"
+        write(name, control, [normal(5) * 2, np.int32(n)], lower=lower, gradient=not lower)
