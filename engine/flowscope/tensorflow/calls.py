@@ -19,17 +19,17 @@ from flowscope.ops.array.arrays import size
 from flowscope.ops.core.casting import cast
 from flowscope.ops.math.elementwise import not_equal
 from flowscope.ops.strings.elementwise import string_length
-from flowscope.tensorflow.op_table import Use, maker
+from flowscope.tensorflow.op_table import OpUse, maker
 from flowscope.tensorflow.values import FunctionRef
 
 
 @maker("PartitionedCall", "StatefulPartitionedCall")
-def _call(use: Use) -> Any:
+def _call(use: OpUse) -> Any:
     return _outputs(use.functions.call(use.attribute("f", FunctionRef), use.inputs))
 
 
 @maker("If", "StatelessIf")
-def _if(use: Use) -> Any:
+def _if(use: OpUse) -> Any:
     pred, *inputs = use.inputs
     found = cond(
         _truth(pred),
@@ -42,7 +42,7 @@ def _if(use: Use) -> Any:
 
 
 @maker("Case", "StatelessCase")
-def _case(use: Use) -> Any:
+def _case(use: OpUse) -> Any:
     index, *inputs = use.inputs
     refs = use.attribute("branches", list)
     if not refs or not all(isinstance(r, FunctionRef) for r in refs):
@@ -54,7 +54,7 @@ def _case(use: Use) -> Any:
 
 
 @maker("While", "StatelessWhile")
-def _while(use: Use) -> Any:
+def _while(use: OpUse) -> Any:
     test, turn = use.attribute("cond", FunctionRef), use.attribute("body", FunctionRef)
     handles = {i: t for i, t in enumerate(use.inputs) if t.spec.dtype is resource}
     start = [t for i, t in enumerate(use.inputs) if i not in handles]
@@ -78,7 +78,7 @@ def _while(use: Use) -> Any:
     return _outputs(full(found))
 
 
-def _branch(use: Use, ref: FunctionRef, inputs: list[Tensor]) -> Callable[[], list[Tensor]]:
+def _branch(use: OpUse, ref: FunctionRef, inputs: list[Tensor]) -> Callable[[], list[Tensor]]:
     return lambda: use.functions.body(ref, inputs)
 
 

@@ -22,7 +22,7 @@ from flowscope.graph.scopes import control_dependencies, device, name_scope
 from flowscope.graph.values.dtypes import resource
 from flowscope.ops.core.flow import identity, identity_n
 from flowscope.tensorflow import calls as _calls, tensor_lists as _tensor_lists  # fill the table
-from flowscope.tensorflow.op_table import Use, is_known, make
+from flowscope.tensorflow.op_table import OpUse, is_known, make
 from flowscope.tensorflow.signatures import signature
 from flowscope.tensorflow.values import FunctionRef
 
@@ -33,7 +33,7 @@ MAX_DEPTH = 64
 
 
 @frozen
-class Node:
+class ForeignNode:
     """A node of a file.
 
     Attributes:
@@ -54,7 +54,7 @@ class Node:
 
 
 @frozen
-class Body:
+class ForeignFunction:
     """A function of a file.
 
     Attributes:
@@ -67,7 +67,7 @@ class Body:
 
     name: str
     parameters: list[str]
-    nodes: list[Node]
+    nodes: list[ForeignNode]
     results: list[str]
     waits: list[str]
 
@@ -84,13 +84,13 @@ class Importer:
         most: How many nodes may be made, with those of functions as often as they are built.
     """
 
-    def __init__(self, bodies: Mapping[str, Body], most: int) -> None:
+    def __init__(self, bodies: Mapping[str, ForeignFunction], most: int) -> None:
         self._bodies = bodies
         self._left = most
         self._depth = 0
         self._traced: dict[Any, Callable[..., Any]] = {}
 
-    def add(self, nodes: Sequence[Node]) -> dict[str, Made]:
+    def add(self, nodes: Sequence[ForeignNode]) -> dict[str, Made]:
         """Adds the operations of a graph's nodes; returns what was made by name.
 
         Raises:
@@ -138,7 +138,7 @@ class Importer:
         finally:
             self._depth -= 1
 
-    def _body(self, ref: FunctionRef) -> Body:
+    def _body(self, ref: FunctionRef) -> ForeignFunction:
         found = self._bodies.get(ref.name)
         if found is None:
             raise NotFoundError(f'the file has no function "{ref.name}"')
@@ -157,7 +157,7 @@ class Importer:
             )
 
 
-def check_known(nodes: Iterable[Node]) -> None:
+def check_known(nodes: Iterable[ForeignNode]) -> None:
     """Raises NotFoundError with all op types that are not known, and a node of each."""
     unknown: dict[str, str] = {}
     counts: Counter[str] = Counter()
@@ -174,7 +174,7 @@ class _Nodes:
     """The nodes of a graph or a function while operations are made of them."""
 
     def __init__(
-        self, importer: Importer, nodes: Sequence[Node], given: Mapping[str, Made]
+        self, importer: Importer, nodes: Sequence[ForeignNode], given: Mapping[str, Made]
     ) -> None:
         self._importer = importer
         self._nodes = {n.name: n for n in nodes}
@@ -202,7 +202,7 @@ class _Nodes:
         for tensor, place, name in later:
             tensor.op._update_input(place, self.tensor(name))
 
-    def _add(self, node: Node, later: list[tuple[Tensor, int, str]]) -> None:
+    def _add(self, node: ForeignNode, later: list[tuple[Tensor, int, str]]) -> None:
         self._importer.count()
         waits: list[Operation | None] = []
         inputs: list[Tensor] = []
@@ -215,7 +215,7 @@ class _Nodes:
                 inputs.append(inputs[0])
             else:
                 inputs += self._tensors(name)
-        use = Use(node.op, node.name, inputs, node.attributes, self._importer)
+        use = OpUse(node.op, node.name, inputs, node.attributes, self._importer)
         with control_dependencies([w for w in waits if w is not None]), device(node.device or None):
             made = self.made[node.name] = _outputs(make(use), node.name)
         later += [(made[0][0], place, name) for place, name in backward if made[0][0] is not None]
@@ -292,7 +292,7 @@ def _scope_name(name: str) -> str:
     return name.strip("_") or "function"
 
 
-def _ordered(nodes: list[Node], given: Mapping[str, Any]) -> list[Node]:
+def _ordered(nodes: list[ForeignNode], given: Mapping[str, Any]) -> list[ForeignNode]:
     """Returns the nodes in an order in which they can be made, as written where possible.
 
     Raises:
@@ -345,4 +345,4 @@ def named(name: str, made: Made) -> Operation | None:
     return one.op
 
 
-__all__ = ["Body", "Importer", "Node", "named"]
+__all__ = ["ForeignFunction", "ForeignNode", "Importer", "named"]

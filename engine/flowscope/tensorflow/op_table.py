@@ -1,6 +1,6 @@
 """What makes operations of ours of a TensorFlow op type: functions of `fs.raw_ops`, and a few more.
 
-A maker takes a `Use` and returns the op's outputs: a tensor, an operation, or a tuple of them in
+A maker takes a `OpUse` and returns the op's outputs: a tensor, an operation, or a tuple of them in
 TensorFlow's order, None where an output does not exist here.
 """
 
@@ -17,7 +17,7 @@ from flowscope.graph.constant import add_constant
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
-from flowscope.tensorflow.signatures import Signature, signature
+from flowscope.tensorflow.signatures import OpSignature, signature
 from flowscope.tensorflow.values import FunctionRef
 
 
@@ -32,7 +32,7 @@ class Functions(Protocol):
 
 
 @frozen
-class Use:
+class OpUse:
     """One use of an op type in a file.
 
     Attributes:
@@ -61,7 +61,7 @@ class Use:
         raise InvalidArgumentError(f"expected the attribute {name}, a {kind.__name__}, got {found}")
 
 
-Maker = Callable[[Use], Any]
+Maker = Callable[[OpUse], Any]
 
 #: Makers by op type; modules that have more fill it.
 makers: dict[str, Maker] = {}
@@ -82,12 +82,12 @@ def is_known(op: str) -> bool:
     return signature(op) is not None and (op in makers or _raw_function(op) is not None)
 
 
-def make(use: Use) -> Any:
+def make(use: OpUse) -> Any:
     """Adds the operations for one use of an op type to the default graph; returns its outputs."""
     return makers.get(use.op, _raw)(use)
 
 
-def _raw(use: Use) -> Any:
+def _raw(use: OpUse) -> Any:
     function, known = _raw_function(use.op), signature(use.op)
     if function is None or known is None:
         raise UnimplementedError(f"no op type of TensorFlow is named {use.op!r} here")
@@ -100,7 +100,7 @@ def _raw(use: Use) -> Any:
     return function(**arguments, name=use.name)
 
 
-def _grouped(use: Use, known: Signature) -> dict[str, Any]:
+def _grouped(use: OpUse, known: OpSignature) -> dict[str, Any]:
     """Returns the inputs by name: a tensor, or a list of them."""
     arguments: dict[str, Any] = {}
     at = 0
@@ -132,7 +132,7 @@ def _fs() -> Any:
 
 
 @maker("Const")
-def _const(use: Use) -> Any:
+def _const(use: OpUse) -> Any:
     value = use.attributes.get("value")
     if value is None or isinstance(value, str | int | float | FunctionRef):
         raise InvalidArgumentError(f"expected a tensor as the attribute value, got {value!r}")
@@ -140,7 +140,7 @@ def _const(use: Use) -> Any:
 
 
 @maker("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def _fused_batch_norm(use: Use) -> Any:
+def _fused_batch_norm(use: OpUse) -> Any:
     x, scale, offset, mean, variance = use.inputs
     is_training = use.attributes.get("is_training", True)
     factor = float(use.attributes.get("exponential_avg_factor", 1.0))
@@ -157,14 +157,14 @@ def _fused_batch_norm(use: Use) -> Any:
 
 
 @maker("StridedSlice")
-def _strided_slice(use: Use) -> Any:
+def _strided_slice(use: OpUse) -> Any:
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     given = {m: use.attributes.get(m, 0) for m in masks}
     return _fs().strided_slice(*use.inputs, **given, name=use.name)
 
 
 @maker("Equal", "NotEqual")
-def _equal(use: Use) -> Any:
+def _equal(use: OpUse) -> Any:
     """With `incompatible_shape_error=False`, shapes that do not fit give one bool."""
     fs = _fs()
     x, y = use.inputs
@@ -183,7 +183,7 @@ def _broadcasts(x: Tensor, y: Tensor) -> bool:
 
 
 @maker("_SwitchN")
-def _switch_n(use: Use) -> Any:
+def _switch_n(use: OpUse) -> Any:
     """A chain of Switches: the data leaves at the index; the last takes all that are too large."""
     raw = import_module("flowscope.raw_ops")
     fs = _fs()
@@ -201,4 +201,4 @@ def _switch_n(use: Use) -> Any:
         return (*outputs, fs.identity(data))
 
 
-__all__ = ["Functions", "Use", "is_known", "make", "maker", "makers"]
+__all__ = ["Functions", "OpUse", "is_known", "make", "maker", "makers"]

@@ -17,7 +17,7 @@ from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import GraphDef, NodeDef, input_name, split_input
 from flowscope.graph.serialization.export import graph_def_of
 from flowscope.graph.serialization.formats import is_binary
-from flowscope.tensorflow.importer import Body, Importer, Node, named
+from flowscope.tensorflow.importer import ForeignFunction, ForeignNode, Importer, named
 from flowscope.tensorflow.values import Expansion, value_of
 
 #: How many nodes may be made per node of a file, and how many in any case.
@@ -47,9 +47,9 @@ def read_tensorflow(data: str | bytes) -> GraphDef:
     return graph_def(nodes, bodies)
 
 
-def _parts(data: bytes, expansion: Expansion) -> tuple[list[Node], list[Body]]:
-    nodes: list[Node] = []
-    bodies: list[Body] = []
+def _parts(data: bytes, expansion: Expansion) -> tuple[list[ForeignNode], list[ForeignFunction]]:
+    nodes: list[ForeignNode] = []
+    bodies: list[ForeignFunction] = []
     for number, part in _messages(data):
         if number == _GRAPH_DEF_NODE:
             nodes.append(_node(parse("NodeDef", bytes(part), "the graph"), expansion))
@@ -72,7 +72,7 @@ def _messages(data: Any) -> Iterator[tuple[int, Any]]:
         raise DataLossError(f"the graph is damaged: {e.message}") from None
 
 
-def _node(message: Any, expansion: Expansion) -> Node:
+def _node(message: Any, expansion: Expansion) -> ForeignNode:
     attributes = {
         name: value_of(value, expansion)
         for name, value in message.attr.items()
@@ -82,10 +82,12 @@ def _node(message: Any, expansion: Expansion) -> Node:
     places = [
         c.decode(errors="replace").removeprefix("loc:@") for c in classes if c[:5] == b"loc:@"
     ]
-    return Node(message.name, message.op, list(message.input), message.device, attributes, places)
+    return ForeignNode(
+        message.name, message.op, list(message.input), message.device, attributes, places
+    )
 
 
-def _body(message: Any, expansion: Expansion) -> Body:
+def _body(message: Any, expansion: Expansion) -> ForeignFunction:
     known = message.signature
     results = []
     for output in known.output_arg:
@@ -94,7 +96,7 @@ def _body(message: Any, expansion: Expansion) -> Body:
                 f'the function "{known.name}" does not say what it returns as {output.name}'
             )
         results.append(message.ret[output.name])
-    return Body(
+    return ForeignFunction(
         known.name,
         [a.name for a in known.input_arg],
         [_node(n, expansion) for n in message.node_def],
@@ -103,7 +105,7 @@ def _body(message: Any, expansion: Expansion) -> Body:
     )
 
 
-def graph_def(nodes: list[Node], bodies: list[Body]) -> GraphDef:
+def graph_def(nodes: list[ForeignNode], bodies: list[ForeignFunction]) -> GraphDef:
     """Returns a graph of a file's nodes and functions, under the names that they have there."""
     total = len(nodes) + sum(len(b.nodes) for b in bodies)
     importer = Importer({b.name: b for b in bodies}, max(_AT_LEAST, _PER_NODE * total))
@@ -149,7 +151,7 @@ def _renamed(name: str, change: dict[str, str]) -> str:
     return input_name(change.get(op, op), index)
 
 
-def _colocate(found: GraphDef, nodes: list[Node]) -> None:
+def _colocate(found: GraphDef, nodes: list[ForeignNode]) -> None:
     known: dict[str, NodeDef] = {n.name: n for n in found.node}
     for node in nodes:
         places = [p for p in node.colocation if p in known and p != node.name]

@@ -56,7 +56,7 @@ class Argument:
 
 
 @frozen
-class Signature:
+class OpSignature:
     """The inputs and outputs of an op type, and arguments by the attributes that they stand for."""
 
     inputs: tuple[Argument, ...]
@@ -64,20 +64,20 @@ class Signature:
     renamed: dict[str, str]
 
 
-def signature(op: str) -> Signature | None:
+def signature(op: str) -> OpSignature | None:
     """Returns the signature of TensorFlow's op type; None if it is not known."""
     return _all().get(op)
 
 
 @functools.cache
-def _all() -> dict[str, Signature]:
+def _all() -> dict[str, OpSignature]:
     found = {}
     for line in Path(__file__).with_name("signatures.txt").read_text("utf-8").splitlines():
         head, _, outputs = line.partition(")")
         outputs, _, renamed = outputs.partition(" | ")
         name, _, inputs = head.partition("(")
         pairs = [word.partition("=")[::2] for word in renamed.replace(",", " ").split()]
-        found[name] = Signature(_arguments(inputs), _arguments(outputs), dict(pairs))
+        found[name] = OpSignature(_arguments(inputs), _arguments(outputs), dict(pairs))
     return found
 
 
@@ -91,4 +91,4 @@ def _argument(word: str) -> Argument:
     return Argument(name, count, dtypes)
 
 
-__all__ = ["Argument", "Signature", "signature"]
+__all__ = ["Argument", "OpSignature", "signature"]

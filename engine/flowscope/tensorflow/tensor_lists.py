@@ -25,7 +25,7 @@ from flowscope.ops.array.arrays import range as range_of, shape
 from flowscope.ops.array.shaping import reshape
 from flowscope.ops.core.build import apply
 from flowscope.ops.core.casting import cast
-from flowscope.tensorflow.op_table import Use, maker
+from flowscope.tensorflow.op_table import OpUse, maker
 
 
 def _dims(value: Tensor) -> Dims:
@@ -44,26 +44,26 @@ def _list(value: Tensor) -> Tensor:
     return value
 
 
-def _new(use: Use, size: Any, dims: Dims, dtype: DType, name: str | None) -> Tensor:
+def _new(use: OpUse, size: Any, dims: Dims, dtype: DType, name: str | None) -> Tensor:
     return apply(NewArray(dtype, dims, True, False, False, use.name), size, name=name)
 
 
 @maker("TensorListReserve")
-def _reserve(use: Use) -> Any:
+def _reserve(use: OpUse) -> Any:
     dims, count = use.inputs
     dtype = use.attribute("element_dtype", DType)
     return _new(use, cast(count, int32), _dims(dims), dtype, use.name)
 
 
 @maker("EmptyTensorList")
-def _empty(use: Use) -> Any:
+def _empty(use: OpUse) -> Any:
     dims, _ = use.inputs
     dtype = use.attribute("element_dtype", DType)
     return _new(use, cast(0, int32), _dims(dims), dtype, use.name)
 
 
 @maker("TensorListFromTensor")
-def _from_tensor(use: Use) -> Any:
+def _from_tensor(use: OpUse) -> Any:
     tensor, dims = use.inputs
     if tensor.spec.rank == 0:
         raise InvalidArgumentError("expected a tensor of rank 1 at least, got a scalar")
@@ -76,32 +76,32 @@ def _from_tensor(use: Use) -> Any:
 
 
 @maker("TensorListGetItem")
-def _get(use: Use) -> Any:
+def _get(use: OpUse) -> Any:
     items, index, _ = use.inputs
     return apply(ReadArray(), _list(items), index, name=use.name)
 
 
 @maker("TensorListSetItem")
-def _set(use: Use) -> Any:
+def _set(use: OpUse) -> Any:
     items, index, value = use.inputs
     grows = bool(use.attributes.get("resize_if_index_out_of_bounds", False))
     return apply(SetItem(grows), _list(items), index, value, name=use.name)
 
 
 @maker("TensorListPushBack")
-def _push(use: Use) -> Any:
+def _push(use: OpUse) -> Any:
     items, value = use.inputs
     at = apply(SizeOfArray(), _list(items))
     return apply(SetItem(True), items, at, value, name=use.name)
 
 
 @maker("TensorListLength")
-def _length(use: Use) -> Any:
+def _length(use: OpUse) -> Any:
     return apply(SizeOfArray(), _list(use.inputs[0]), name=use.name)
 
 
 @maker("TensorListStack")
-def _stack(use: Use) -> Any:
+def _stack(use: OpUse) -> Any:
     items, dims = use.inputs
     places = range_of(apply(SizeOfArray(), _list(items)))
     found = apply(GatherArray(_dims(dims)), items, places, name=use.name)
@@ -112,13 +112,13 @@ def _stack(use: Use) -> Any:
 
 
 @maker("TensorListGather")
-def _gather(use: Use) -> Any:
+def _gather(use: OpUse) -> Any:
     items, places, dims = use.inputs
     return apply(GatherArray(_dims(dims)), _list(items), places, name=use.name)
 
 
 @maker("TensorListElementShape")
-def _element_shape(use: Use) -> Any:
+def _element_shape(use: OpUse) -> Any:
     dims = element_spec(_list(use.inputs[0]).spec).shape
     known = [-1 if d is None else d for d in dims] if dims is not None else -1
     return cast(
