@@ -274,7 +274,7 @@ class _Nodes:
 
 
 def _outputs(found: Any, name: str) -> Made:
-    """Returns what a maker returned as tensors and the operation that stands for the node."""
+    """The tensors and the operation that stand for a node, from the result of its maker."""
     if found is None or isinstance(found, Operation):
         return [], found
     values = list(found) if isinstance(found, tuple | list) else [found]

@@ -70,24 +70,10 @@ class Gate(GateOfPreparations):
     """
 
     __slots__ = (
-        "_changed",
-        "_is_met",
-        "_is_signalled",
-        "_latest_turn",
-        "_lock",
-        "_pace_s",
-        "_predicates",
-        "_requests",
-        "_state",
-        "_waiting",
-        "follower",
-        "held_ns",
-        "is_by_op",
-        "listener",
-        "moves",
-        "preparing",
-        "raised",
-    )
+        "_changed", "_is_met", "_is_signalled", "_latest_turn", "_lock", "_pace_s", "_predicates",
+        "_requests", "_state", "_waiting", "follower", "held_ns", "is_by_op", "listener", "moves",
+        "preparing", "raised",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.raised = False
