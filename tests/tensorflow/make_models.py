@@ -104,8 +104,47 @@ def control(x, n):
     return y, z
 
 
+KINDS = [
+    "float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32",
+    "uint32", "int64", "uint64", "complex64", "complex128", "bool",
+]  # fmt: skip
+
+
+def checkpoint():
+    """A checkpoint of all dtypes and of partitioned variables; what is in it as one .npz file."""
+    v1 = tf.compat.v1
+    values = {}
+    for i, kind in enumerate(KINDS):
+        values[kind] = tf.cast(normal(3, i % 3 + 1) * 50, kind).numpy()
+    values["text"] = np.array([b"", b"a\x00b", "\u00fc".encode() * 70], object)
+    values["scalar"] = np.float32(3.5)
+    values["empty"] = np.zeros((0, 4), np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        for name, value in values.items():
+            v1.get_variable(f"v/{name}", initializer=tf.constant(value))
+        parts = {
+            "rows": ([7, 5], v1.fixed_size_partitioner(3)),
+            "columns": ([2, 300], v1.fixed_size_partitioner(2, axis=1)),
+        }
+        for name, (shape, partitioner) in parts.items():
+            initializer = v1.random_normal_initializer(seed=1)
+            v1.get_variable(name, shape, initializer=initializer, partitioner=partitioner)
+        session.run(v1.global_variables_initializer())
+        folder = DATA / "checkpoint"
+        saver = v1.train.Saver(save_relative_paths=True)
+        saver.save(session, str(folder / "model"), 7, write_meta_graph=False)
+    reader = tf.train.load_checkpoint(str(folder))
+    found = {n: reader.get_tensor(n) for n in reader.get_variable_to_shape_map()}
+    found.pop("v/text")
+    found["v/bfloat16"] = found["v/bfloat16"].view(np.uint16)
+    np.savez_compressed(
+        folder / "expected.npz", **{n.replace("/", "|"): v for n, v in found.items()}
+    )
+
+
 if __name__ == "__main__":
     DATA.mkdir(exist_ok=True)
+    checkpoint()
     K.utils.set_random_seed(5)
     write("convolutions", network(convolutions()), [normal(2, 12, 12, 3)], gradient=True)
     write("transformer", network(transformer()), [normal(2, 6, 8)], gradient=True)

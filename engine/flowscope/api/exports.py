@@ -375,6 +375,7 @@ REGISTRIES = {
     "debuggers": "flowscope.debug",
     "cluster_connectors": "flowscope.cluster.servers.connecting",
     "dataset_reducers": "flowscope.runtime.datasets.dataset_reduction",
+    "bundle_formats": "flowscope.tensorflow.checkpoints.bundle",
     "call_types": "flowscope.control.calls",
     "default_setters": "flowscope.graph.default",
     "deferrers": "flowscope.runtime.threads.interrupt",

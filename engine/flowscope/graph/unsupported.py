@@ -164,7 +164,9 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
     },
     "train.Saver": {
         "builder": Refused("a saver builds its operations itself"),
-        "write_version": Refused("there is one format: leave it, or pass SaverDef.V2", (None, 2)),
+        "write_version": Refused(
+            "leave it for flowscope's format, or pass SaverDef.V2 for TensorFlow's", (None, 2)
+        ),
     },
 }
 

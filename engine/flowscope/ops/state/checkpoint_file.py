@@ -20,7 +20,7 @@ import math
 import os
 import sys
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
@@ -35,6 +35,7 @@ from flowscope.errors import (
     UnimplementedError,
 )
 from flowscope.graph.op import Array
+from flowscope.graph.providers import load
 from flowscope.graph.serialization.values import read_dtype, read_sizes
 from flowscope.graph.serialization.whole_files import clear_leftovers, os_error, replaced
 from flowscope.graph.values.dtypes import DType, as_dtype, string
@@ -81,6 +82,28 @@ def _is_utf8(text: str) -> bool:
 def file_of(prefix: str) -> str:
     """Returns the path of the file of the checkpoint `prefix`."""
     return prefix if prefix.endswith(SUFFIX) else prefix + SUFFIX
+
+
+def index_of(prefix: Any) -> str:
+    """Returns the path of the index of the checkpoint `prefix`, if TensorFlow wrote it."""
+    return os.fsdecode(prefix) + ".index"
+
+
+def is_bundle(prefix: Any) -> bool:
+    """Whether the checkpoint of this prefix has TensorFlow's form."""
+    path = os.fsdecode(prefix)
+    return not os.path.isfile(file_of(path)) and os.path.isfile(index_of(path))
+
+
+#: What reads and what writes checkpoints of TensorFlow's form; a higher floor fills it.
+bundle_formats: list[tuple[type[CheckpointReader], Callable[[str, Mapping[str, Array]], str]]] = []
+
+
+def bundle_format() -> tuple[type[CheckpointReader], Callable[[str, Mapping[str, Array]], str]]:
+    """The reader and the writer of TensorFlow's form."""
+    if not bundle_formats:
+        load("bundle_formats")
+    return bundle_formats[0]
 
 
 def is_written_here(prefix: str) -> bool:
@@ -164,15 +187,25 @@ def _encoded(name: str, value: Array, encoded: dict[str, Any]) -> Any:
 
 
 class CheckpointReader:
-    """Reads arrays by name from a checkpoint.
+    """Reads arrays by name from a checkpoint, ours or TensorFlow's.
 
     Args:
-        prefix: What `Saver.save` returned, or the path of a safetensors file.
+        prefix: What `Saver.save` returned, here or in TensorFlow, or the path of a safetensors
+            file.
 
     Raises:
         NotFoundError: if there is no such checkpoint.
-        DataLossError: if the file is damaged or no safetensors file.
+        DataLossError: if the file is damaged or no checkpoint.
+        FailedPreconditionError: if it is TensorFlow's and protobuf is not installed.
     """
+
+    def __new__(cls, prefix: Any) -> CheckpointReader:
+        """Chooses the reader of TensorFlow's form where the checkpoint has it."""
+        is_path = isinstance(prefix, str | bytes | os.PathLike)
+        chosen = (
+            bundle_format()[0] if cls is CheckpointReader and is_path and is_bundle(prefix) else cls
+        )
+        return super().__new__(chosen)
 
     def __init__(self, prefix: Any) -> None:
         if not isinstance(prefix, str | bytes | os.PathLike):

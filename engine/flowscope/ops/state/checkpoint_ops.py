@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,13 @@ from flowscope.graph.values.dtypes import DType, resource, string
 from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.graph.values.shapes import Dims, compatible, text
 from flowscope.ops.core.build import apply, apply_many
-from flowscope.ops.state.checkpoint_file import CheckpointReader, check_names, write_checkpoint
+from flowscope.ops.state.checkpoint_file import (
+    CheckpointReader,
+    bundle_format,
+    check_names,
+    file_of,
+    write_checkpoint,
+)
 
 #: First position and shape of a part of a tensor, per axis; None: the whole.
 Part = tuple[tuple[int, ...], tuple[int, ...]] | None
@@ -29,10 +36,13 @@ def _check_prefix(prefix: Spec) -> None:
 class SaveV2(Op, is_stateful=True, is_differentiable=False, devices=("CPU",)):
     """Writes tensors under names to a checkpoint, all or nothing; the output is its prefix.
 
+    With `as_bundle` the checkpoint has TensorFlow's form.
+
     Shapes: prefix a string scalar, then one tensor per name -> a string scalar
     """
 
     names: tuple[str, ...]
+    as_bundle: bool = False
 
     def infer(self, prefix: Spec, *tensors: Spec) -> Spec:
         _check_prefix(prefix)
@@ -44,7 +54,13 @@ class SaveV2(Op, is_stateful=True, is_differentiable=False, devices=("CPU",)):
         return Spec(string, ())
 
     def kernel(self, xp: ArrayModule, prefix: Array, *tensors: Array) -> Array:
-        write_checkpoint(_path(prefix), dict(zip(self.names, tensors, strict=True)))
+        path, arrays = _path(prefix), dict(zip(self.names, tensors, strict=True))
+        if self.as_bundle:
+            bundle_format()[1](path, arrays)
+            with suppress(FileNotFoundError):  # readers take the other form first
+                os.unlink(file_of(path))
+        else:
+            write_checkpoint(path, arrays)
         return prefix
 
 
@@ -90,7 +106,13 @@ def _read(reader: CheckpointReader, name: str, dtype: DType, shape: Dims, part: 
     return array
 
 
-def save(prefix: Any, tensor_names: Any, tensors: Any, name: str | None = None) -> Tensor:
+def save(
+    prefix: Any,
+    tensor_names: Any,
+    tensors: Any,
+    name: str | None = None,
+    as_bundle: bool = False,
+) -> Tensor:
     """Returns the prefix; running it writes the checkpoint.
 
     Args:
@@ -98,8 +120,9 @@ def save(prefix: Any, tensor_names: Any, tensors: Any, name: str | None = None) 
         tensor_names: Names, one per tensor.
         tensors: Tensors.
         name: Name of the operation.
+        as_bundle: Whether the checkpoint has TensorFlow's form.
     """
-    op = SaveV2(tuple(str(n) for n in tensor_names))
+    op = SaveV2(tuple(str(n) for n in tensor_names), as_bundle)
     values = [convert_to_tensor(t) for t in tensors]
     return apply(op, convert_to_tensor(prefix, string), *values, name=name)
 

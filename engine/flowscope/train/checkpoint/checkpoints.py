@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import field
@@ -11,13 +12,16 @@ from typing import Any
 
 from flowscope.errors import DataLossError, InvalidArgumentError, NotFoundError
 from flowscope.graph.lazy import frozen
+from flowscope.graph.messages.tensorflow_schema import message_class, parse_text, text_of
 from flowscope.graph.serialization.files import read_file
 from flowscope.graph.serialization.whole_files import replaced
 from flowscope.graph.values.expected import expected, expected_dtype
-from flowscope.ops.state.checkpoint_file import CheckpointReader, file_of
+from flowscope.ops.state.checkpoint_file import CheckpointReader, file_of, index_of, is_bundle
 
 _FORMAT, _VERSION = "flowscope-checkpoints", 1
 _LATEST = "checkpoint"
+#: How the file begins that TensorFlow writes.
+_MESSAGE = re.compile(rb"\s*(model_checkpoint_path|all_model_checkpoint_\w+)\s*:")
 
 
 @frozen
@@ -47,6 +51,8 @@ def update_checkpoint_state(
     save_relative_paths: bool = False,
 ) -> None:
     """Writes the file that says which checkpoint of a folder is the latest, whole or not at all.
+
+    Where that one has TensorFlow's form, so has the file.
 
     Args:
         save_dir: The folder.
@@ -84,14 +90,21 @@ def update_checkpoint_state(
         "last_preserved_timestamp": last_preserved_timestamp,
     }
     path = os.path.join(save_dir, latest_filename or _LATEST)
+    text = _message(facts) if is_bundle(model_checkpoint_path) else json.dumps(facts, indent=1)
     with replaced(path) as file:
-        file.write(json.dumps(facts, indent=1).encode())
+        file.write(text.encode())
+
+
+def _message(facts: dict[str, Any]) -> str:
+    """Returns the state as TensorFlow writes it, which finds its own checkpoints by it."""
+    known = {k: v for k, v in facts.items() if k not in ("format", "version") and v is not None}
+    return text_of(message_class("CheckpointState")(**known))
 
 
 def get_checkpoint_state(
     checkpoint_dir: str, latest_filename: str | None = None
 ) -> CheckpointState | None:
-    """The state in a folder's file "checkpoint"; None if there is none.
+    """The state in a folder's file "checkpoint", ours or TensorFlow's; None if there is none.
 
     Args:
         checkpoint_dir: The folder.
@@ -105,10 +118,24 @@ def get_checkpoint_state(
     if not os.path.exists(path):
         return None
     try:
-        facts = json.loads(read_file(path))
+        data = read_file(path)
+        facts = _from_message(data, path) if _MESSAGE.match(data) else json.loads(data)
     except (ValueError, RecursionError, NotFoundError) as e:
         raise DataLossError(f'"{path}" is damaged: {e}') from e
     return _state(facts, path, folder)
+
+
+def _from_message(data: bytes, path: str) -> dict[str, Any]:
+    """Returns the state that TensorFlow wrote, as ours is written."""
+    found = parse_text("CheckpointState", data.decode(), f'"{path}"')
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "model_checkpoint_path": found.model_checkpoint_path,
+        "all_model_checkpoint_paths": list(found.all_model_checkpoint_paths),
+        "all_model_checkpoint_timestamps": list(found.all_model_checkpoint_timestamps),
+        "last_preserved_timestamp": found.last_preserved_timestamp or None,
+    }
 
 
 def _state(facts: Any, path: str, folder: str) -> CheckpointState:
@@ -145,20 +172,33 @@ def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -
 
 
 def checkpoint_exists(checkpoint_prefix: str) -> bool:
-    """Whether there is a checkpoint of this prefix."""
-    return os.path.isfile(file_of(checkpoint_prefix))
+    """Whether there is a checkpoint of this prefix, ours or TensorFlow's."""
+    return os.path.isfile(file_of(checkpoint_prefix)) or is_bundle(checkpoint_prefix)
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
     """Returns when the checkpoints that exist were written, in seconds since 1970."""
-    return [os.stat(file_of(p)).st_mtime for p in checkpoint_prefixes if checkpoint_exists(p)]
+    found = [p for p in checkpoint_prefixes if checkpoint_exists(p)]
+    paths = [index_of(p) if is_bundle(p) else file_of(p) for p in found]
+    return [os.stat(path).st_mtime for path in paths]
 
 
 def remove_checkpoint(checkpoint_prefix: str, meta_graph_suffix: str = "meta") -> None:
     """Deletes a checkpoint and the graph beside it; none is no error."""
-    for path in (file_of(checkpoint_prefix), f"{checkpoint_prefix}.{meta_graph_suffix}"):
+    paths = [file_of(checkpoint_prefix), f"{checkpoint_prefix}.{meta_graph_suffix}"]
+    if os.path.isfile(index_of(checkpoint_prefix)):
+        paths += [index_of(checkpoint_prefix), *_shards(checkpoint_prefix)]
+    for path in paths:
         with suppress(FileNotFoundError):
             os.unlink(path)
+
+
+def _shards(prefix: str) -> list[str]:
+    """The files with the bytes of a checkpoint in TensorFlow's form."""
+    folder, name = os.path.split(prefix)
+    shard = re.compile(re.escape(name) + r"\.data-\d{5}-of-\d{5}", re.ASCII)
+    with os.scandir(folder or ".") as entries:
+        return [os.path.join(folder, e.name) for e in entries if shard.fullmatch(e.name)]
 
 
 def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:

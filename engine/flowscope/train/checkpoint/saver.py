@@ -63,7 +63,8 @@ class Saver:
         builder: None: others than flowscope's own are refused.
         defer_build: Whether operations are added only by `build()`.
         allow_empty: Whether there may be no variables; `save` and `restore` then do nothing.
-        write_version: `SaverDef.V2`: older formats of TensorFlow are refused.
+        write_version: `SaverDef.V2` for checkpoints in TensorFlow's form, which TensorFlow reads;
+            None for ours. Both are restored. `SaverDef.V1` is refused.
         pad_step_number: Whether step numbers are filled up with zeros to eight digits.
         save_relative_paths: See `fs.train.update_checkpoint_state`.
         filename: Default prefix of the operations, for those who run them by themselves.
@@ -87,7 +88,7 @@ class Saver:
         builder: Any = None,
         defer_build: bool = False,
         allow_empty: bool = False,
-        write_version: Any = 2,
+        write_version: int | None = None,
         pad_step_number: bool = False,
         save_relative_paths: bool = False,
         filename: str | None = None,
@@ -99,6 +100,7 @@ class Saver:
         self._reshape, self._sequential = reshape, restore_sequentially
         self._sharded, self._allow_empty = sharded, allow_empty
         self._name, self._filename = name, filename
+        self._as_bundle = write_version == SaverDef.V2
         self._pads, self._relative = pad_step_number, save_relative_paths
         if saver_def is not None:
             if name:  # the scope into which its graph was imported
@@ -132,7 +134,12 @@ class Saver:
                 raise InvalidArgumentError("there are no variables to save")
             if found:
                 self._ops = build(
-                    found, self._name, self._filename, self._reshape, self._sequential
+                    found,
+                    self._name,
+                    self._filename,
+                    self._reshape,
+                    self._sequential,
+                    self._as_bundle,
                 )
         self._is_built = True
 

@@ -234,6 +234,7 @@ def build(
     filename: str | None,
     reshape: bool,
     one_by_one: bool,
+    as_bundle: bool,
 ) -> SaverOps:
     """Adds the operations that save and restore to the variables' graph.
 
@@ -243,13 +244,15 @@ def build(
         filename: Default prefix; "model" by default.
         reshape: Whether a value of another shape but the same size is restored.
         one_by_one: Whether a value is read only when the one before has been assigned.
+        as_bundle: Whether checkpoints have TensorFlow's form.
     """
     graph = graph_of(found)
     with graph.as_default(), graph.enter_block(graph.root), graph.name_scope(name or "save"):
         default = constant(filename or "model", name="filename")
         prefix = placeholder_with_default(default, [], name="Const")
         names = [r.name for s in found for r in s.requirements]
-        saved = save(prefix, names, [v for s in found for v in s.values()])
+        values = [v for s in found for v in s.values()]
+        saved = save(prefix, names, values, as_bundle=as_bundle)
         entries: list[Entry] = []
         for chunk in [[s] for s in found] if one_by_one else [list(found)]:
             with graph.control_dependencies([e.restore_op for e in entries[-1:]]):
