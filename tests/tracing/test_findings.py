@@ -79,7 +79,9 @@ def test_feeds_that_are_converted_are_told_and_arrays_are_not(sess):
     found = only(profiled(lambda k: sess.run(y, {x: numbers})).why_slow(), "copies")
     assert "converting what is fed" in found.text and found.share > 0.5
     array = np.ones(4_000_000, np.float32)  # its sum takes longer than a pause of this thread
-    assert "copies" not in kinds(profiled(lambda k: sess.run(y, {x: array})).why_slow())
+    # so many steps that one in which another process had the core does not decide
+    found = profiled(lambda k: sess.run(y, {x: array}), 100).why_slow()
+    assert "copies" not in kinds(found), repr(found)
 
 
 @pytest.mark.parametrize("is_far", [True, False])

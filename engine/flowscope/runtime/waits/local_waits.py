@@ -25,6 +25,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flowscope.graph.current_step import steps_of_threads
@@ -199,43 +200,49 @@ def _does(step: Step, fact: str, queue: QueueState) -> bool:
 # -- threads outside ----------------------------------------------------------------------------
 
 
-def _frames() -> dict[int, Any]:
-    """Returns where each thread is.
+def _files() -> dict[int, set[str]]:
+    """The files whose code each thread runs, by the threads' numbers.
 
     No garbage is collected meanwhile: a collection may wait for a thread that waits for the lock
-    which this holds (CPython #106883). One thread at a time switches that off and on.
+    which this holds (CPython #106883), and while one makes a frame's object another thread may end
+    the frame. One thread at a time switches that off and on.
     """
     with _collector:
         is_collecting = gc.isenabled()
         gc.disable()
         try:
-            return sys._current_frames()
+            return {ident: _files_of(frame) for ident, frame in sys._current_frames().items()}
         finally:
             if is_collecting:
                 gc.enable()
 
 
-def _alive() -> set[int]:
-    """Returns the threads that run Python code, but for those that run no steps by themselves."""
-    frames = _frames()
-    known = {t.ident: t for t in threading.enumerate()}
-    return {
-        ident
-        for ident, frame in frames.items()
-        if ident not in known or not _is_helper(known[ident], frame)
-    }
-
-
-def _is_helper(thread: threading.Thread, frame: Any) -> bool:
-    """True if a thread only helps steps, or writes what they print."""
-    if type(thread).__module__ in _NOTEBOOK:
-        return True
+def _files_of(frame: FrameType | None) -> set[str]:
+    """The files of a frame and of those that have called it."""
     files = set()
     while frame is not None:
         files.add(frame.f_code.co_filename)
         frame = frame.f_back
-    files.discard(threading.__file__)
-    return bool(files) and files <= _HELPERS
+    return files
+
+
+def _alive() -> set[int]:
+    """Returns the threads that run Python code, but for those that run no steps by themselves."""
+    files = _files()
+    known = {t.ident: t for t in threading.enumerate()}
+    return {
+        ident
+        for ident, found in files.items()
+        if ident not in known or not _is_helper(known[ident], found)
+    }
+
+
+def _is_helper(thread: threading.Thread, files: set[str]) -> bool:
+    """True if a thread only helps steps, or writes what they print."""
+    if type(thread).__module__ in _NOTEBOOK:
+        return True
+    own = files - {threading.__file__}
+    return bool(own) and own <= _HELPERS
 
 
 def _outside(alive: set[int], held: set[Step], look: _Look) -> bool:
