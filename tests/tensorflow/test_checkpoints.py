@@ -188,3 +188,9 @@ def test_a_missing_file_of_bytes_is_named(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_numbers_in_keys_sort_as_numbers(number: int, form: str) -> None:
     assert slice_key("", [(number, 0)])[5:-1].hex() == form
+
+
+def test_version_1_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(table_bytes({b"": b""}))
+    with pytest.raises(fs.errors.UnimplementedError, match="version 1"):
+        fs.train.load_checkpoint(tmp_path / "old")

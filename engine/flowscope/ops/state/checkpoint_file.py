@@ -21,7 +21,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from zlib import crc32
 
@@ -44,6 +44,8 @@ from flowscope.graph.values.string_values import boxed
 
 SUFFIX = ".safetensors"
 _VERSION = 1
+#: The last bytes of a file of TensorFlow's.
+_TABLE_END = (0xDB4775248B80FB57).to_bytes(8, "little")
 #: safetensors' names of element types.
 _DTYPES = {
     "BOOL": "bool",
@@ -305,11 +307,23 @@ def _opened(path: str) -> Any:
     try:
         return safe_open(path, framework="np")
     except FileNotFoundError:
+        _refuse_first_version(path.removesuffix(SUFFIX))
         raise NotFoundError(f'there is no checkpoint "{path}"') from None
     except OSError as e:
         raise os_error(e, path) from None
     except SafetensorError as e:
         raise DataLossError(f'"{path}" is damaged, or no checkpoint: {e}') from e
+
+
+def _refuse_first_version(path: str) -> None:
+    """Raises UnimplementedError if a file is a checkpoint of TensorFlow's version 1."""
+    with suppress(OSError), open(path, "rb") as file:
+        file.seek(-8, os.SEEK_END)
+        if file.read() == _TABLE_END:
+            raise UnimplementedError(
+                f'"{path}" is a checkpoint of TensorFlow\'s version 1: version 2 is read, which '
+                "TensorFlow's tf.train.Saver writes by default"
+            )
 
 
 #: Bytes that are read and summed at a time: they stay in the processor's cache.
