@@ -36,7 +36,9 @@ def graph(*nodes: tuple[str, str, list[str]], **functions: list[tuple[str, str, 
         function.signature.output_arg.add(name="y", type=FLOAT)
         for node in inner:
             fill(function.node_def.add(), *node)
-        function.ret["y"] = inner[-1][0] + (":z:0" if inner[-1][1] == "Mul" else ":output:0")
+        function.ret["y"] = inner[-1][0].partition("@")[0] + (
+            ":z:0" if inner[-1][1] == "Mul" else ":output:0"
+        )
     return message
 
 
