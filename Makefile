@@ -18,6 +18,7 @@ STRIKES ?= 100
 FAULTS ?= 300
 CIRCLES ?= 300
 MUTANTS ?= 2000
+FOREIGN ?= 2000
 TIMES ?= 200
 BUSY ?= 2
 TESTS ?= tests/cluster
@@ -106,7 +107,7 @@ fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, faults, schedule
 	$(PY) tests/helpers/split_moves.py $(MOVES)
 	$(PY) tests/helpers/waiting_circles.py $(CIRCLES)
 	$(PY) tests/helpers/graph_mutants.py $(MUTANTS)
-	$(PY) tests/helpers/tensorflow_mutants.py $(MUTANTS)
+	$(PY) tests/helpers/tensorflow_mutants.py $(FOREIGN)
 	$(PY) tests/helpers/random_faults.py $(FAULTS)
 	$(PY) tests/helpers/faults_while_shipping.py $(FREEZES)
 	$(PY) tests/helpers/fault_matrix.py $(STRIKES) --seed 2

@@ -7,6 +7,7 @@ outputs' sum by the first input.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -142,9 +143,67 @@ def checkpoint():
     )
 
 
+def saved_by_version_1():
+    """A model with variables of both kinds, one in parts, two graphs and an init operation."""
+    v1 = tf.compat.v1
+    folder = DATA / "saved_1"
+    shutil.rmtree(folder, ignore_errors=True)
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 3], name="x")
+        parts = v1.fixed_size_partitioner(2)
+        normally = v1.random_normal_initializer(seed=1)
+        w = v1.get_variable("w", [3, 2], initializer=normally, partitioner=parts)
+        b = v1.get_variable("b", initializer=tf.constant([1.0, 2.0]), use_resource=False)
+        runs = v1.get_variable("runs", initializer=0.0, trainable=False, use_resource=False)
+        y = tf.identity(tf.matmul(x, w.as_tensor()) + b + runs, name="y")
+        session.run(v1.global_variables_initializer())
+        build = v1.saved_model.build_signature_def
+        info = v1.saved_model.build_tensor_info
+        signature = build({"x": info(x)}, {"y": info(y)}, "tensorflow/serving/predict")
+        builder = v1.saved_model.Builder(str(folder))
+        builder.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            {"serving_default": signature},
+            main_op=v1.assign_add(runs, 10.0).op,
+            strip_default_attrs=True,
+        )
+        builder.add_meta_graph(["serve", "gpu"], {"other": signature})
+        builder.save()
+        value = normal(4, 3)
+        expected = session.run(y, {x: value}) + 10.0
+    np.savez_compressed(folder / "expected.npz", x=value, y=expected)
+
+
+class Counter(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = tf.Variable(2.0)
+        self.count = tf.Variable(0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def __call__(self, x):
+        self.count.assign_add(1)
+        return {"scaled": x * self.scale, "count": tf.cast(self.count, tf.float32) + 0.0 * x}
+
+
+def saved_by_version_2():
+    """A recurrent network, and a module that counts its calls."""
+    quiet = tf.saved_model.SaveOptions(save_debug_info=False)
+    counter = Counter()
+    tf.saved_model.save(counter, str(DATA / "saved_counter"), counter.__call__, quiet)
+    x = K.Input((5, 3))
+    model = K.Model(x, K.layers.Dense(2)(K.layers.GRU(3)(x)))
+    model.export(str(DATA / "saved_2"), verbose=False)
+    value = normal(4, 5, 3)
+    np.savez_compressed(DATA / "saved_2" / "expected.npz", x=value, y=model(value).numpy())
+
+
 if __name__ == "__main__":
     DATA.mkdir(exist_ok=True)
     checkpoint()
+    saved_by_version_1()
+    saved_by_version_2()
     K.utils.set_random_seed(5)
     write("convolutions", network(convolutions()), [normal(2, 12, 12, 3)], gradient=True)
     write("transformer", network(transformer()), [normal(2, 6, 8)], gradient=True)

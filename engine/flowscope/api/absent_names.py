@@ -106,8 +106,14 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("other checkpoints", "save and restore with fs.train.Saver or fs.train.Checkpoint",
      "train.CheckpointOptions train.generate_checkpoint_state_proto"),
     ("waiting for checkpoints", "poll fs.train.latest_checkpoint", "train.checkpoints_iterator"),
-    ("saved models", "export the graph with fs.train.export_meta_graph, values with "
-     "fs.train.Saver", "saved_model TensorInfo"),
+    ("writing saved models", "export the graph with fs.train.export_meta_graph, values with "
+     "fs.train.Saver", "saved_model.Builder saved_model.build_signature_def "
+     "saved_model.build_tensor_info saved_model.builder saved_model.classification_signature_def "
+     "saved_model.experimental saved_model.get_tensor_from_tensor_info "
+     "saved_model.is_valid_signature "
+     "saved_model.main_op saved_model.main_op_with_restore saved_model.predict_signature_def "
+     "saved_model.regression_signature_def saved_model.save saved_model.signature_def_utils "
+     "saved_model.simple_save saved_model.utils TensorInfo"),
     ("other optimizers", "use one of those in fs.train",
      "train.sdca_fprint train.sdca_optimizer train.sdca_shrink_l1 "
      "train.do_quantize_training_on_graphdef"),

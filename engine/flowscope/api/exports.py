@@ -20,7 +20,7 @@ from pathlib import Path
 PARTS = """
     bitwise cluster contrib data debugging dtypes errors experimental graph_util image initializers
     io layers linalg lookup losses manip math metrics nest nn python_io quantization queue random
-    raw_ops sets signal sparse spectral strings summary test tracing train
+    raw_ops saved_model sets signal sparse spectral strings summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.

@@ -7,8 +7,8 @@ Written by `python -m flowscope.api.exports`: what is changed here is lost.
 PARTS = (
     "bitwise cluster contrib data debugging dtypes errors experimental graph_util image "
     "initializers io layers linalg lookup losses manip math metrics nest nn python_io "
-    "quantization queue random raw_ops sets signal sparse spectral strings summary test "
-    "tracing train"
+    "quantization queue random raw_ops saved_model sets signal sparse spectral strings "
+    "summary test tracing train"
 )
 #: What modules show.
 NAMES = {

@@ -9,6 +9,8 @@ what a file says is checked as every graph that is imported.
     op_table     op type -> function that adds our operations
     calls        PartitionedCall, If, While, Case -> our functions, branches and loops
     tensor_lists TensorList* -> our arrays
+    saver_ops    what restores variables; what saves them is left out of models
     importer     nodes in an order in which they can be made -> operations
-    reading      the door: bytes or text -> GraphDef
+    reading      the door: bytes or text -> GraphDef; the graphs of a SavedModel
+    checkpoints  arrays by name in .index and .data files
 """

@@ -22,7 +22,7 @@ from flowscope.graph.scopes import control_dependencies, device, name_scope
 from flowscope.graph.values.dtypes import resource
 from flowscope.ops.core.flow import identity, identity_n
 from flowscope.tensorflow import calls as _calls, tensor_lists as _tensor_lists  # fill the table
-from flowscope.tensorflow.op_table import OpUse, is_known, make
+from flowscope.tensorflow.op_table import VARIABLES, OpUse, is_known, make, read_variable
 from flowscope.tensorflow.signatures import signature
 from flowscope.tensorflow.values import FunctionRef
 
@@ -89,6 +89,8 @@ class Importer:
         self._left = most
         self._depth = 0
         self._traced: dict[Any, Callable[..., Any]] = {}
+        #: Variables of TensorFlow 1: what takes one gets its value, or the variable itself.
+        self.variables: set[Tensor] = set()
 
     def add(self, nodes: Sequence[ForeignNode]) -> dict[str, Made]:
         """Adds the operations of a graph's nodes; returns what was made by name.
@@ -97,10 +99,21 @@ class Importer:
             NotFoundError: if op types or functions are not known: all of them.
             InvalidArgumentError: if a node does not fit.
         """
-        check_known([*nodes, *[n for b in self._bodies.values() for n in b.nodes]])
+        check_known([*nodes, *[n for b in self._used(nodes) for n in b.nodes]])
         scope = _Nodes(self, nodes, {})
         scope.add()
         return scope.made
+
+    def _used(self, nodes: Sequence[ForeignNode]) -> list[ForeignFunction]:
+        """The functions that nodes use, and those that these use."""
+        found: dict[str, ForeignFunction] = {}
+        waiting = list(nodes)
+        while waiting:
+            for name in functions_of(waiting.pop()):
+                if name in self._bodies and name not in found:
+                    found[name] = self._bodies[name]
+                    waiting += found[name].nodes
+        return list(found.values())
 
     def call(self, ref: FunctionRef, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Adds a call of a function; returns its results."""
@@ -155,6 +168,14 @@ class Importer:
             raise ResourceExhaustedError(
                 "the file's functions are built too often: they use each other many times over"
             )
+
+
+def functions_of(node: ForeignNode) -> set[str]:
+    """Returns the names of the functions that a node's attributes name."""
+    flat: list[Any] = []
+    for value in node.attributes.values():
+        flat += value if isinstance(value, list) else [value]
+    return {v.name for v in flat if isinstance(v, FunctionRef)}
 
 
 def check_known(nodes: Iterable[ForeignNode]) -> None:
@@ -215,10 +236,24 @@ class _Nodes:
                 inputs.append(inputs[0])
             else:
                 inputs += self._tensors(name)
+        inputs = self._values(node, inputs)
         use = OpUse(node.op, node.name, inputs, node.attributes, self._importer)
         with control_dependencies([w for w in waits if w is not None]), device(node.device or None):
             made = self.made[node.name] = _outputs(make(use), node.name)
+        if node.op in VARIABLES:
+            self._importer.variables |= {t for t in made[0] if t is not None}
         later += [(made[0][0], place, name) for place, name in backward if made[0][0] is not None]
+
+    def _values(self, node: ForeignNode, inputs: list[Tensor]) -> list[Tensor]:
+        """The inputs; a variable of TensorFlow 1 is read where its value is wanted."""
+        known, variables = signature(node.op), self._importer.variables
+        if known is None or variables.isdisjoint(inputs):
+            return inputs
+        wanted = [a.is_variable for a in known.inputs for _ in range(a.length(node.attributes))]
+        return [
+            read_variable(t) if t in variables and not is_variable else t
+            for t, is_variable in zip(inputs, wanted, strict=True)
+        ]
 
     def _operation(self, name: str) -> Operation | None:
         """The operation that stands for a node that is waited for."""
@@ -345,4 +380,4 @@ def named(name: str, made: Made) -> Operation | None:
     return one.op
 
 
-__all__ = ["ForeignFunction", "ForeignNode", "Importer", "named"]
+__all__ = ["ForeignFunction", "ForeignNode", "Importer", "functions_of", "named"]

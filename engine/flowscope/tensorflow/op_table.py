@@ -17,6 +17,9 @@ from flowscope.graph.constant import add_constant
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Tensor
+from flowscope.graph.values.dtypes import DType
+from flowscope.ops.core.build import apply
+from flowscope.ops.state import variable_ops as state
 from flowscope.tensorflow.signatures import OpSignature, signature
 from flowscope.tensorflow.values import FunctionRef
 
@@ -125,6 +128,22 @@ def _raw_function(op: str) -> Callable[..., Any] | None:
 @functools.cache
 def _arguments_of(op: str) -> frozenset[str]:
     return frozenset(inspect.signature(_raw_function(op)).parameters)  # type: ignore[arg-type]
+
+
+#: Op types of variables in TensorFlow 1, which stand for the variable and for its value.
+VARIABLES = ("Variable", "VariableV2")
+
+
+@maker(*VARIABLES)
+def _variable(use: OpUse) -> Any:
+    names = {n: use.attributes.get(n, "") for n in ("container", "shared_name")}
+    facts = {"dtype": use.attribute("dtype", DType), "shape": use.attributes.get("shape")}
+    return import_module("flowscope.raw_ops").VarHandleOp(**facts, **names, name=use.name)
+
+
+def read_variable(handle: Tensor) -> Tensor:
+    """Returns the value of a variable."""
+    return apply(state.ReadVariableOp(), handle)
 
 
 def _fs() -> Any:

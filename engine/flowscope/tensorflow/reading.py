@@ -6,18 +6,20 @@ holds the file and its arrays, and little else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flowscope.errors import DataLossError, InvalidArgumentError
 from flowscope.graph.graph import Graph
-from flowscope.graph.messages.protobuf import LENGTH, fields
+from flowscope.graph.messages.protobuf import LENGTH, field, fields
 from flowscope.graph.messages.tensorflow_schema import parse, parse_text
 from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import GraphDef, NodeDef, input_name, split_input
 from flowscope.graph.serialization.export import graph_def_of
 from flowscope.graph.serialization.formats import is_binary
 from flowscope.tensorflow.importer import ForeignFunction, ForeignNode, Importer, named
+from flowscope.tensorflow.saver_ops import without_saving
 from flowscope.tensorflow.values import Expansion, value_of
 
 #: How many nodes may be made per node of a file, and how many in any case.
@@ -25,6 +27,7 @@ _PER_NODE, _AT_LEAST = 64, 1 << 14
 
 _GRAPH_DEF_NODE, _GRAPH_DEF_LIBRARY = 1, 2
 _LIBRARY_FUNCTION = 1
+_SAVED_MODEL_META_GRAPH, _META_GRAPH_GRAPH = 2, 2
 
 
 def read_tensorflow(data: str | bytes) -> GraphDef:
@@ -47,7 +50,35 @@ def read_tensorflow(data: str | bytes) -> GraphDef:
     return graph_def(nodes, bodies)
 
 
-def _parts(data: bytes, expansion: Expansion) -> tuple[list[ForeignNode], list[ForeignFunction]]:
+def read_meta_graphs(data: bytes) -> Iterator[tuple[Any, Callable[[], GraphDef]]]:
+    """Yields the graphs of a SavedModel's file.
+
+    Each is a `MetaGraphDef` without its graph, and a function that returns that: without what
+    writes checkpoints.
+
+    Raises:
+        DataLossError: if the bytes are damaged.
+    """
+    for number, meta_graph in _messages(data):
+        if number != _SAVED_MODEL_META_GRAPH:
+            continue
+        graph, rest = memoryview(b""), b""
+        for inner, part in _messages(meta_graph):
+            if inner == _META_GRAPH_GRAPH:
+                graph = part
+            else:
+                rest += field(inner, LENGTH, bytes(part))
+        yield parse("MetaGraphDef", rest, "the model"), functools.partial(_for_use, graph)
+
+
+def _for_use(data: memoryview) -> GraphDef:
+    nodes, bodies = _parts(data, Expansion(len(data)))
+    return graph_def(without_saving(nodes, bodies), bodies)
+
+
+def _parts(
+    data: bytes | memoryview, expansion: Expansion
+) -> tuple[list[ForeignNode], list[ForeignFunction]]:
     nodes: list[ForeignNode] = []
     bodies: list[ForeignFunction] = []
     for number, part in _messages(data):
@@ -161,4 +192,4 @@ def _colocate(found: GraphDef, nodes: list[ForeignNode]) -> None:
 
 serializers.update(read_tensorflow=read_tensorflow)
 
-__all__ = ["graph_def", "read_tensorflow"]
+__all__ = ["graph_def", "read_meta_graphs", "read_tensorflow"]

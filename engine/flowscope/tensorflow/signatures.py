@@ -1,8 +1,9 @@
 """TensorFlow's op types by names of their inputs and outputs: what `signatures.txt` says.
 
 A line is "Op(input, input) output, output". Behind a name, "*N" says that it stands for as many
-tensors as the attribute N says, "@T" for one per dtype of the attribute T. "| theirs=ours" follows
-where an attribute's name is not that of the argument of `fs.raw_ops`.
+tensors as the attribute N says, "@T" for one per dtype of the attribute T, "&" that it is a
+variable and not its value. "| theirs=ours" follows where an attribute's name is not that of the
+argument of `fs.raw_ops`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ class Argument:
         name: Its name.
         count: The attribute that says how many tensors it is; "" for one.
         dtypes: The attribute that lists the dtypes of its tensors; "" for none.
+        is_variable: Whether it is a variable, not its value.
     """
 
     name: str
     count: str = ""
     dtypes: str = ""
+    is_variable: bool = False
 
     @property
     def is_list(self) -> bool:
@@ -88,7 +91,7 @@ def _arguments(text: str) -> tuple[Argument, ...]:
 def _argument(word: str) -> Argument:
     name, _, count = word.partition("*")
     name, _, dtypes = name.partition("@")
-    return Argument(name, count, dtypes)
+    return Argument(name.rstrip("&"), count, dtypes, name.endswith("&"))
 
 
 __all__ = ["Argument", "OpSignature", "signature"]
