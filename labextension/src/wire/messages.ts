@@ -888,6 +888,17 @@ export interface TraceGap {
   readonly why: string;
 }
 
+/** A view asks what happened in a step; the answer is one `Spans`. */
+export interface AskSpans {
+  readonly request_id: number;
+  readonly step: number | null;
+  readonly begin_us: number | null;
+  readonly end_us: number | null;
+  readonly most: number;
+  readonly view: number;
+  readonly kind: "ask_spans";
+}
+
 /** The answer to `AskSpans`: what happened in a step, as finely as was asked for. */
 export interface Spans {
   readonly request_id: number;
@@ -903,17 +914,6 @@ export interface Spans {
   readonly memory: Table;
   readonly view: number;
   readonly kind: "spans";
-}
-
-/** A view asks what happened in a step; the answer is one `Spans`. */
-export interface AskSpans {
-  readonly request_id: number;
-  readonly step: number | null;
-  readonly begin_us: number | null;
-  readonly end_us: number | null;
-  readonly most: number;
-  readonly view: number;
-  readonly kind: "ask_spans";
 }
 
 /** A view asks why steps take as long as they do; the answer is one `Findings`. */
@@ -1000,6 +1000,36 @@ export interface Variables {
   readonly kind: "variables";
 }
 
-export type FromKernel = Snapshot | Delta | Reply | Spans | Values | Culprit | Findings | Export | Placement | TensorHistory | Cluster | Summaries | Explanation | Variables;
+export type FromKernel = Snapshot | Delta | Reply | Cluster | Culprit | Explanation | Export | Findings | TensorHistory | Placement | Spans | Summaries | Values | Variables;
 
-export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskSpans | AskValues | AskCulprit | AskFindings | AskExport | AskPlacement | AskHistory | AskCluster | AskSummaries | AskExplanation | AskVariables;
+export type FromView = Connect | Disconnect | Alive | Ack | Choose | Command | AskCluster | AskCulprit | AskExplanation | AskExport | AskFindings | AskHistory | AskPlacement | AskSpans | AskSummaries | AskValues | AskVariables;
+
+/** Questions and their answers, by the questions' kinds. */
+export interface Questions {
+  readonly ask_cluster: readonly [AskCluster, Cluster];
+  readonly ask_culprit: readonly [AskCulprit, Culprit];
+  readonly ask_explanation: readonly [AskExplanation, Explanation];
+  readonly ask_export: readonly [AskExport, Export];
+  readonly ask_findings: readonly [AskFindings, Findings];
+  readonly ask_history: readonly [AskHistory, TensorHistory];
+  readonly ask_placement: readonly [AskPlacement, Placement];
+  readonly ask_spans: readonly [AskSpans, Spans];
+  readonly ask_summaries: readonly [AskSummaries, Summaries];
+  readonly ask_values: readonly [AskValues, Values];
+  readonly ask_variables: readonly [AskVariables, Variables];
+}
+
+/** Of each question: the kind of its answer, whether a recording has it, its tables. */
+export const QUESTIONS = {
+  ask_cluster: { answer: "cluster", recorded: false, tables: [] },
+  ask_culprit: { answer: "culprit", recorded: false, tables: [["outputs", "*", "histogram"], ["outputs", "*", "picture"], ["inputs", "*", "histogram"], ["inputs", "*", "picture"]] },
+  ask_explanation: { answer: "explanation", recorded: false, tables: [["tensors", "*", "value", "histogram"], ["tensors", "*", "value", "picture"]] },
+  ask_export: { answer: "export", recorded: false, tables: [] },
+  ask_findings: { answer: "findings", recorded: true, tables: [] },
+  ask_history: { answer: "history", recorded: true, tables: [["values"], ["shown", "histogram"], ["shown", "picture"]] },
+  ask_placement: { answer: "placement", recorded: false, tables: [] },
+  ask_spans: { answer: "spans", recorded: true, tables: [["frames"], ["spans"], ["memory"]] },
+  ask_summaries: { answer: "summaries", recorded: false, tables: [["scalars", "*", "values"], ["histograms", "*", "values"], ["histograms", "*", "shares"], ["steps"]] },
+  ask_values: { answer: "values", recorded: false, tables: [["values", "*", "histogram"], ["values", "*", "picture"]] },
+  ask_variables: { answer: "variables", recorded: false, tables: [["values", "*", "histogram"], ["values", "*", "picture"]] },
+} as const;

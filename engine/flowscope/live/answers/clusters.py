@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from flowscope.cluster.watch.status import ClusterStatus
 from flowscope.errors import OpError
+from flowscope.live.answers.asking import Asked, Send, answers, refusals
 from flowscope.live.answers.batches import Batches
 from flowscope.live.protocol.cluster_schema import AskCluster, Cluster
 from flowscope.runtime.session.engine import Engine
@@ -56,6 +57,16 @@ def _asked(cluster: HasStatus) -> tuple[ClusterStatus | None, str]:
         return cluster.status(), ""
     except OpError as e:
         return None, e.message
+
+
+@answers(AskCluster)
+def _live(channel: Asked, asked: AskCluster, send: Send) -> None:
+    channel.part(ClusterQuestions).ask(cluster_in(channel.engine), asked, send)
+
+
+@refusals(AskCluster)
+def _refused(asked: AskCluster, why: str) -> Cluster:
+    return Cluster(asked.request_id, why, None, asked.view)
 
 
 __all__ = ["ClusterQuestions", "HasStatus", "cluster_in"]

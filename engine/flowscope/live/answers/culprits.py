@@ -8,6 +8,7 @@ from flowscope.debug.culprit import Culprit as Found
 from flowscope.debug.stops import Stop
 from flowscope.errors import OpError
 from flowscope.graph.operation import where
+from flowscope.live.answers.asking import Asked, Send, answers, refusals
 from flowscope.live.answers.batches import Batches
 from flowscope.live.answers.debugging import seen_state
 from flowscope.live.protocol.debug_schema import AskCulprit, Culprit, CulpritStep
@@ -35,6 +36,7 @@ class CulpritQuestions:
         self._batches.put((session, (asked, send)), _answer)
 
 
+@refusals(AskCulprit)
 def refused(asked: AskCulprit, why: str) -> Culprit:
     """Returns an answer that tells of no culprit."""
     return Culprit(
@@ -71,6 +73,11 @@ def _state(asked: AskCulprit, stop: Stop, found: Found) -> Culprit:
         tuple([seen_state(look, None) for look in found.inputs]),
         found.why_not, asked.view,
     )  # fmt: skip
+
+
+@answers(AskCulprit)
+def _live(channel: Asked, asked: AskCulprit, send: Send) -> None:
+    channel.part(CulpritQuestions).ask(channel.session, asked, send)
 
 
 __all__ = ["CulpritQuestions", "refused"]

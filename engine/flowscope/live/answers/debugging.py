@@ -13,6 +13,7 @@ from flowscope.debug.statistics import Picture, Statistics, picture, statistics
 from flowscope.debug.stops import Stop, StoppedTensor
 from flowscope.debug.watchpoints import Watchpoint
 from flowscope.errors import InvalidArgumentError, OpError
+from flowscope.live.answers.asking import Asked, Send, answers, refusals
 from flowscope.live.protocol.debug_schema import (
     AskValues,
     BreakpointState,
@@ -192,6 +193,16 @@ def seen_state(look: StoppedTensor, drawn: Picture | None) -> ValueState:
         drawn.width if drawn else 0, drawn.height if drawn else 0,
         drawn.low if drawn else 0.0, drawn.high if drawn else 0.0,
     )  # fmt: skip
+
+
+@answers(AskValues)
+def _live(channel: Asked, asked: AskValues, send: Send) -> None:
+    send(values(channel.session, asked))
+
+
+@refusals(AskValues)
+def _refused(asked: AskValues, why: str) -> Values:
+    return Values(asked.request_id, why, (), asked.view)
 
 
 __all__ = ["carry_out", "debug_state", "seen_state", "value_state", "values"]

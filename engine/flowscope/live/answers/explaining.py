@@ -6,6 +6,7 @@ from flowscope.debug.explain import Measured, explain
 from flowscope.debug.explanation import ExplainedTensor
 from flowscope.debug.stops import StoppedTensor
 from flowscope.errors import OpError
+from flowscope.live.answers.asking import Asked, Send, answers, refusals
 from flowscope.live.answers.debugging import seen_state
 from flowscope.live.protocol import explain_schema as told
 from flowscope.runtime.session.session import Session
@@ -35,6 +36,7 @@ def explanation(
     )  # fmt: skip
 
 
+@refusals(told.AskExplanation)
 def refused(asked: told.AskExplanation, why: str) -> told.Explanation:
     """Returns an answer that explains nothing."""
     return told.Explanation(asked.request_id, why, asked.name, (), (), asked.view)
@@ -45,6 +47,12 @@ def _tensor(found: ExplainedTensor) -> told.ExplainedTensor:
     if found.statistics is not None:
         value = seen_state(StoppedTensor(found.name, "alive", "", found.statistics), found.picture)
     return told.ExplainedTensor(found.role, found.name, found.type_text, found.why, value)
+
+
+@answers(told.AskExplanation)
+def _live(channel: Asked, asked: told.AskExplanation, send: Send) -> None:
+    measured = {} if channel.tracing is None else channel.tracing.measured()
+    send(explanation(channel.session, asked, measured))
 
 
 __all__ = ["explanation", "refused"]

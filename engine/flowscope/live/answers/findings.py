@@ -7,6 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from flowscope.live.answers.asking import (
+    Asked,
+    AskedRecording,
+    Send,
+    answers,
+    recorded_answers,
+    refusals,
+)
 from flowscope.live.answers.batches import Batches
 from flowscope.live.protocol.trace_schema import AskFindings, Findings, SlowFinding
 from flowscope.runtime.session.session import Session
@@ -73,6 +81,7 @@ class FindingQuestions:
         self._batches.put((asked, send), partial(_answer, tracing))
 
 
+@refusals(AskFindings)
 def refused(asked: AskFindings, why: str) -> Findings:
     """Returns an answer that finds nothing."""
     return Findings(asked.request_id, why, 0, 0.0, (), asked.view)
@@ -90,6 +99,16 @@ def told(asked: AskFindings, recording: Recording, pace: Pace | None, plan: int 
     found = why_slow(recording, pace, plan)
     rows = [SlowFinding(f.kind, f.share, f.text, f.advice, f.operations) for f in found]
     return Findings(asked.request_id, "", found.steps, found.step_s, tuple(rows), asked.view)
+
+
+@answers(AskFindings)
+def _live(channel: Asked, asked: AskFindings, send: Send) -> None:
+    channel.part(FindingQuestions).ask(channel.tracing, asked, send)
+
+
+@recorded_answers(AskFindings)
+def _recorded(one: AskedRecording, asked: AskFindings) -> Findings:
+    return told(asked, one.recording, None, None)
 
 
 __all__ = ["FindingQuestions", "PaceMeter", "refused", "told"]

@@ -12,6 +12,14 @@ import numpy as np
 from flowscope.debug.history import RecordedValue
 from flowscope.debug.stops import Stop
 from flowscope.errors import FailedPreconditionError, OpError
+from flowscope.live.answers.asking import (
+    Asked,
+    AskedRecording,
+    Send,
+    answers,
+    recorded_answers,
+    refusals,
+)
 from flowscope.live.answers.debugging import value_state
 from flowscope.live.protocol.history_schema import (
     AskHistory,
@@ -23,6 +31,8 @@ from flowscope.live.protocol.history_schema import (
 from flowscope.live.protocol.tables import Numbers
 from flowscope.runtime.session.session import Session
 
+#: What a view is told that asks for values where a recording has none.
+NO_VALUES = "the recording has no values: fetch or record tensors while steps are traced"
 #: Commands that are about the past.
 COMMANDS = ("record", "replay", "step_back")
 #: So long an answer waits for a step to be computed again.
@@ -123,9 +133,14 @@ def tensor_history(session: Session | None, asked: AskHistory) -> TensorHistory:
             raise FailedPreconditionError("nothing is recorded")
         version, kept = history.version, history.values(asked.tensor)
     except (OpError, ValueError, KeyError) as e:
-        why = str(e).partition("\n")[0]
-        return TensorHistory(asked.request_id, why, 0, asked.tensor, Numbers({}), None, asked.view)
+        return refused(asked, str(e).partition("\n")[0])
     return told_values(asked, version, kept)
+
+
+@refusals(AskHistory)
+def refused(asked: AskHistory, why: str) -> TensorHistory:
+    """Returns an answer without values."""
+    return TensorHistory(asked.request_id, why, 0, asked.tensor, Numbers({}), None, asked.view)
 
 
 def told_values(
@@ -167,6 +182,20 @@ def _columns(kept: tuple[RecordedValue, ...]) -> Numbers:
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
+
+
+@answers(AskHistory)
+def _live(channel: Asked, asked: AskHistory, send: Send) -> None:
+    send(tensor_history(channel.session, asked))
+
+
+@recorded_answers(AskHistory)
+def _recorded(one: AskedRecording, asked: AskHistory) -> TensorHistory:
+    kept = one.values_of(asked.tensor)
+    if kept is not None:
+        return told_values(asked, 1, kept)
+    why = f'the recording has no values of "{asked.tensor}"' if one.recording.values else NO_VALUES
+    return refused(asked, why)
 
 
 __all__ = [

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from flowscope.errors import OpError
+from flowscope.live.answers.asking import Asked, Send, answers, refusals
 from flowscope.live.protocol.placement_schema import (
     AskPlacement,
     CandidateState,
@@ -144,6 +145,16 @@ def _mean(begin: tuple[int, int], end: tuple[int, int]) -> float | None:
     """Returns the mean seconds of the steps between two times; None where none ended."""
     steps = end[0] - begin[0]
     return (end[1] - begin[1]) * 1e-9 / steps if steps else None
+
+
+@answers(AskPlacement)
+def _live(channel: Asked, asked: AskPlacement, send: Send) -> None:
+    send(channel.placing.answer(channel.session, asked))
+
+
+@refusals(AskPlacement)
+def _refused(asked: AskPlacement, why: str) -> Placement:
+    return Placement(asked.request_id, why, None, None, asked.view)
 
 
 __all__ = ["Placing", "is_simulated"]

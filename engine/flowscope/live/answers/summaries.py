@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.live.answers.asking import Asked, Send, answers, refusals
 from flowscope.live.protocol.summary_schema import (
     AskSummaries,
     HistogramSeries,
@@ -59,6 +60,7 @@ def summaries(session: Session | None, asked: AskSummaries) -> Summaries:
     )  # fmt: skip
 
 
+@refusals(AskSummaries)
 def refused(asked: AskSummaries, why: str) -> Summaries:
     """Returns an answer without summaries."""
     return Summaries(asked.request_id, why, 0, (), (), (), (), 0, Numbers({}), asked.view)
@@ -194,6 +196,11 @@ def _texts(series: Series, step: int | None) -> TextSeries:
     return TextSeries(
         series.run, series.tag, len(series), series.dropped, series.steps[at], tuple(told), left_out
     )
+
+
+@answers(AskSummaries)
+def _live(channel: Asked, asked: AskSummaries, send: Send) -> None:
+    send(summaries(channel.session, asked))
 
 
 __all__ = ["BUDGET_BYTES", "refused", "summaries", "summary_state"]

@@ -14,10 +14,20 @@ from typing import Any
 import numpy as np
 
 from flowscope.debug.explain import Measured, measured
+from flowscope.live.answers.asking import (
+    Asked,
+    AskedRecording,
+    Send,
+    answers,
+    recorded_answers,
+    refusals,
+)
 from flowscope.live.answers.findings import PaceMeter
 from flowscope.live.answers.sampling import SamplingSchedule
 from flowscope.live.protocol.schema import (
+    AskExport,
     AskSpans,
+    Export,
     ProgramState,
     Spans,
     StepSummary,
@@ -335,6 +345,28 @@ def _spans(recording: Recording, step: TracedStep, asked: AskSpans, version: int
         Numbers({"time_us": memory.time / 1e3, "nbytes": memory.nbytes.astype(np.float64)}),
         asked.view,
     )  # fmt: skip
+
+
+@answers(AskSpans)
+def _live(channel: Asked, asked: AskSpans, send: Send) -> None:
+    send((channel.tracing or Tracing()).spans(asked))
+
+
+@recorded_answers(AskSpans)
+def _recorded(one: AskedRecording, asked: AskSpans) -> Spans:
+    steps = one.recording.steps
+    found = [s for s in steps if asked.step is None or s.number == asked.step]
+    return spans_of(one.recording, found[-1] if found else None, asked, 1)
+
+
+@answers(AskExport)
+def _export(channel: Asked, asked: AskExport, send: Send) -> None:
+    send(_no_file(asked, "this view saves no files"))
+
+
+@refusals(AskExport)
+def _no_file(asked: AskExport, why: str) -> Export:
+    return Export(asked.request_id, why, "", "", "", asked.view)
 
 
 __all__ = [

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from flowscope.debug.stops import StoppedTensor
 from flowscope.debug.variables import VariableInfo, before, variables
 from flowscope.errors import OpError
+from flowscope.live.answers.asking import Asked, Send, answers, refusals
 from flowscope.live.answers.batches import Batches
 from flowscope.live.answers.debugging import seen_state
 from flowscope.live.protocol.variables_schema import AskVariables, Variables, VariableState
@@ -38,6 +39,7 @@ class VariableQuestions:
         self._batches.put((session, (asked, send)), _answer)
 
 
+@refusals(AskVariables)
 def refused(asked: AskVariables, why: str) -> Variables:
     """Returns an answer that lists nothing."""
     return Variables(asked.request_id, why, (), 0, 0, (), asked.view)
@@ -73,6 +75,11 @@ def _row(one: VariableInfo) -> VariableState:
         one.is_trainable, one.writes, one.written_in,
         None if one.primary is None else one.primary.id, one.why,
     )  # fmt: skip
+
+
+@answers(AskVariables)
+def _live(channel: Asked, asked: AskVariables, send: Send) -> None:
+    channel.part(VariableQuestions).ask(channel.session, asked, send)
 
 
 __all__ = ["MOST_MEASURED", "MOST_ROWS", "VariableQuestions", "refused"]

@@ -13,10 +13,11 @@ from flowscope.cluster.watch.status import (
     WaitStatus,
     WorkerStatus,
 )
+from flowscope.live.protocol.questions import Answer, Question
 
 
 @dataclass(frozen=True)
-class AskCluster:
+class AskCluster(Question):
     """A view asks how the cluster is; the answer is one `Cluster`, which may take a moment."""
 
     view: int
@@ -25,7 +26,7 @@ class AskCluster:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Cluster(Answer, to=AskCluster):
     """The answer to `AskCluster`."""
 
     request_id: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowscope.live.protocol.questions import Answer, Question
 from flowscope.live.protocol.trace_schema import Table
 
 
@@ -126,7 +127,7 @@ class DebugState:
 
 
 @dataclass(frozen=True)
-class AskValues:
+class AskValues(Question):
     """A view asks for values at a stop; the answer is `Values`."""
 
     view: int
@@ -172,7 +173,7 @@ class ValueState:
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(Answer, to=AskValues):
     """The answer to `AskValues`."""
 
     request_id: int
@@ -185,7 +186,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class AskCulprit:
+class AskCulprit(Question):
     """A view asks what made the value for which a watchpoint holds a step; see `Culprit`."""
 
     view: int
@@ -205,7 +206,7 @@ class CulpritStep:
 
 
 @dataclass(frozen=True)
-class Culprit:
+class Culprit(Answer, to=AskCulprit):
     """The answer to `AskCulprit`."""
 
     request_id: int

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowscope.live.protocol.debug_schema import ValueState
+from flowscope.live.protocol.questions import Answer, Question
 
 
 @dataclass(frozen=True)
-class AskExplanation:
+class AskExplanation(Question):
     """A view asks what an operation does; the answer is one `Explanation`."""
 
     view: int
@@ -42,7 +43,7 @@ class ExplainedTensor:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Answer, to=AskExplanation):
     """The answer to `AskExplanation`."""
 
     request_id: int

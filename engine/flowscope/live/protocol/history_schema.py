@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowscope.live.protocol.debug_schema import ValueState
+from flowscope.live.protocol.questions import Answer, Question
 from flowscope.live.protocol.trace_schema import Table
 
 
@@ -48,7 +49,7 @@ class HistoryState:
 
 
 @dataclass(frozen=True)
-class AskHistory:
+class AskHistory(Question, recorded=True):
     """A view asks for the values that a tensor had; the answer is one `TensorHistory`."""
 
     view: int
@@ -66,7 +67,7 @@ class AskHistory:
 
 
 @dataclass(frozen=True)
-class TensorHistory:
+class TensorHistory(Answer, to=AskHistory):
     """The answer to `AskHistory`."""
 
     request_id: int

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowscope.live.protocol.questions import Answer, Question
+
 
 @dataclass(frozen=True)
 class CandidateState:
@@ -75,7 +77,7 @@ class MoveState:
 
 
 @dataclass(frozen=True)
-class AskPlacement:
+class AskPlacement(Question):
     """A view asks where the latest plan has placed something; the answer is one `Placement`."""
 
     view: int
@@ -90,7 +92,7 @@ class AskPlacement:
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Answer, to=AskPlacement):
     """The answer to `AskPlacement`."""
 
     request_id: int

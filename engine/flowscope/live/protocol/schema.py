@@ -87,6 +87,7 @@ from flowscope.live.protocol.placement_schema import (
     OpPlacementState as OpPlacementState,
     Placement as Placement,
 )
+from flowscope.live.protocol.questions import Answer as Answer, Question as Question
 
 # What a view is to run is told with these.
 from flowscope.live.protocol.run_schema import (
@@ -556,34 +557,5 @@ class Choose:
     kind: Literal["choose"] = "choose"
 
 
-FromKernel = (
-    Snapshot
-    | Delta
-    | Reply
-    | Spans
-    | Values
-    | Culprit
-    | Findings
-    | Export
-    | Placement
-    | TensorHistory
-    | Cluster
-    | Summaries
-    | Explanation
-    | Variables
-)
-#: What a view asks; each is answered with one message.
-Question = (
-    AskSpans
-    | AskValues
-    | AskCulprit
-    | AskFindings
-    | AskExport
-    | AskPlacement
-    | AskHistory
-    | AskCluster
-    | AskSummaries
-    | AskExplanation
-    | AskVariables
-)
+FromKernel = Snapshot | Delta | Reply | Answer
 FromView = Connect | Disconnect | Alive | Ack | Choose | Command | Question

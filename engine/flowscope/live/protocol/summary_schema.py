@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowscope.live.protocol.questions import Answer, Question
 from flowscope.live.protocol.trace_schema import Table
 
 
@@ -86,7 +87,7 @@ class TextSeries:
 
 
 @dataclass(frozen=True)
-class AskSummaries:
+class AskSummaries(Question):
     """A view asks for summaries; the answer is one `Summaries`."""
 
     view: int
@@ -97,7 +98,7 @@ class AskSummaries:
 
 
 @dataclass(frozen=True)
-class Summaries:
+class Summaries(Answer, to=AskSummaries):
     """The answer to `AskSummaries`, by tag and run."""
 
     request_id: int

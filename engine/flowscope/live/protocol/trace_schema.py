@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowscope.live.protocol.questions import Answer, Question
+
 
 @dataclass(frozen=True)
 class Table:
@@ -119,7 +121,24 @@ class TraceGap:
 
 
 @dataclass(frozen=True)
-class Spans:
+class AskSpans(Question, recorded=True):
+    """A view asks what happened in a step; the answer is one `Spans`."""
+
+    request_id: int
+    #: The number of the step, None for the newest.
+    step: int | None
+    #: The part of it that is wanted, by the recording's time; None from its begin, to its end.
+    begin_us: float | None
+    end_us: float | None
+    #: So many spans at most: those that are too narrow for that are told as one.
+    most: int
+    #: The view that asks.
+    view: int
+    kind: Literal["ask_spans"] = "ask_spans"
+
+
+@dataclass(frozen=True)
+class Spans(Answer, to=AskSpans):
     """The answer to `AskSpans`: what happened in a step, as finely as was asked for."""
 
     request_id: int
@@ -151,24 +170,7 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class AskSpans:
-    """A view asks what happened in a step; the answer is one `Spans`."""
-
-    request_id: int
-    #: The number of the step, None for the newest.
-    step: int | None
-    #: The part of it that is wanted, by the recording's time; None from its begin, to its end.
-    begin_us: float | None
-    end_us: float | None
-    #: So many spans at most: those that are too narrow for that are told as one.
-    most: int
-    #: The view that asks.
-    view: int
-    kind: Literal["ask_spans"] = "ask_spans"
-
-
-@dataclass(frozen=True)
-class AskFindings:
+class AskFindings(Question, recorded=True):
     """A view asks why steps take as long as they do; the answer is one `Findings`."""
 
     view: int
@@ -192,7 +194,7 @@ class SlowFinding:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Findings(Answer, to=AskFindings):
     """The answer to `AskFindings`."""
 
     request_id: int
@@ -209,7 +211,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class AskExport:
+class AskExport(Question):
     """A view asks for what was traced as a file; the answer is one `Export`."""
 
     view: int
@@ -221,7 +223,7 @@ class AskExport:
 
 
 @dataclass(frozen=True)
-class Export:
+class Export(Answer, to=AskExport):
     """The answer to `AskExport`."""
 
     request_id: int

@@ -8,11 +8,15 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import inspect
+import json
 import types
 import typing
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from flowscope.live.protocol import schema
+from flowscope.live.protocol.questions import Answer, Question, answer_types, message_types
+from flowscope.live.protocol.schema import Table
 
 _SCALARS = {
     object: "unknown",
@@ -26,9 +30,6 @@ _SCALARS = {
 
 def typescript() -> str:
     """Returns the text of messages.ts."""
-    candidates = [c for c in vars(schema).values() if isinstance(c, type)]
-    classes = [c for c in candidates if dataclasses.is_dataclass(c)]
-    classes.sort(key=lambda c: (c.__module__, inspect.getsourcelines(c)[1]))
     parts = [
         "// Generated from flowscope.live.protocol.schema by flowscope.live.protocol.typescript:"
         " do not edit."
@@ -37,11 +38,46 @@ def typescript() -> str:
     columns = "".join(f'  {name}: "{kind}",\n' for name, kind in schema.COLUMNS.items())
     parts.append("/** How the fields of a node travel. */")
     parts[-1] += f"\nexport const COLUMNS = {{\n{columns}}} as const;"
-    parts += [_interface(c) for c in classes]
+    parts += [_interface(c) for c in message_types()]
+    answers = answer_types()
+    of_base: dict[type, Iterable[type]] = {Answer: answers.values(), Question: answers}
     for name in ("FromKernel", "FromView"):
-        members = " | ".join(c.__name__ for c in get_args(getattr(schema, name)))
-        parts.append(f"export type {name} = {members};")
+        members = [c for m in get_args(getattr(schema, name)) for c in of_base.get(m, [m])]
+        parts.append(f"export type {name} = {' | '.join(c.__name__ for c in members)};")
+    parts.append(_questions(answers))
     return "\n\n".join(parts) + "\n"
+
+
+def _questions(answers: Mapping[type[Question], type[Answer]]) -> str:
+    """The types and the table of all questions."""
+    types, rows = [], []
+    for asks, answer in answers.items():
+        kind = asks.kind
+        is_recorded = str(asks.recorded).lower()
+        tables = json.dumps([list(path) for path in _tables(answer)])
+        types.append(f"  readonly {kind}: readonly [{asks.__name__}, {answer.__name__}];")
+        rows.append(
+            f'  {kind}: {{ answer: "{answer.kind}", recorded: {is_recorded}, tables: {tables} }},'
+        )
+    return "\n".join([
+        "/** Questions and their answers, by the questions' kinds. */",
+        "export interface Questions {", *types, "}", "",
+        "/** Of each question: the kind of its answer, whether a recording has it, its tables. */",
+        "export const QUESTIONS = {", *rows, "} as const;",
+    ])  # fmt: skip
+
+
+def _tables(kind: Any) -> Iterator[tuple[str, ...]]:
+    """The paths of the tables of a class: names of fields, and "*" for all items of a list."""
+    for field, hint in typing.get_type_hints(kind).items():
+        inner = [a for a in (get_args(hint) or (hint,)) if a is not type(None)]
+        is_list = get_origin(hint) is tuple
+        for one in inner:
+            if one is Table:
+                yield (field, "*") if is_list else (field,)
+            elif dataclasses.is_dataclass(one):
+                for path in _tables(one):
+                    yield (field, "*", *path) if is_list else (field, *path)
 
 
 def _interface(cls: type) -> str:

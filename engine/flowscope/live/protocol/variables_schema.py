@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowscope.live.protocol.debug_schema import ValueState
+from flowscope.live.protocol.questions import Answer, Question
 
 
 @dataclass(frozen=True)
-class AskVariables:
+class AskVariables(Question):
     """A view asks for the list of variables; the answer is one `Variables`."""
 
     view: int
@@ -50,7 +51,7 @@ class VariableState:
 
 
 @dataclass(frozen=True)
-class Variables:
+class Variables(Answer, to=AskVariables):
     """The answer to `AskVariables`."""
 
     request_id: int

@@ -14,42 +14,27 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
-from flowscope.live.answers import debugging, explaining, history, progress, summaries
-from flowscope.live.answers.clusters import ClusterQuestions, cluster_in
-from flowscope.live.answers.culprits import CulpritQuestions
-from flowscope.live.answers.findings import FindingQuestions
+from flowscope.live.answers import asking, history, progress
 from flowscope.live.answers.following import Following
 from flowscope.live.answers.inputs import QueueMeter
 from flowscope.live.answers.placing import Placing
 from flowscope.live.answers.scalars import Scalars
 from flowscope.live.answers.state import GraphWatcher, Meter, activity, session_state
 from flowscope.live.answers.traces import Tracing
-from flowscope.live.answers.variables import VariableQuestions
 from flowscope.live.graphs.lowered import LoweredWatcher
 from flowscope.live.graphs.partitioned import partition_nodes
 from flowscope.live.protocol.schema import (
     PROTOCOL,
     Ack,
     Alive,
-    AskCluster,
-    AskCulprit,
-    AskExplanation,
-    AskExport,
-    AskFindings,
-    AskHistory,
-    AskPlacement,
-    AskSummaries,
-    AskValues,
-    AskVariables,
     Command,
     Connect,
     Delta,
     Disconnect,
-    Export,
     FromKernel,
     GraphChange,
     MoveWish,
@@ -71,6 +56,7 @@ from flowscope.tracing.recording import Recording
 #: Seconds between two looks.
 PERIOD_S = 0.125
 
+T = TypeVar("T")
 Subscriber = Callable[[FromKernel], None]
 Level = Literal["graph", "lowered", "partitions"]
 #: The levels that show the program of the latest step.
@@ -121,12 +107,10 @@ class LiveChannel:
         self._ports: list[Port] = []
         #: The views that were heard of lately.
         self.audience = Subscribers()
-        self._clusters = ClusterQuestions()
-        self._variables = VariableQuestions()
-        self._culprits = CulpritQuestions()
+        #: What those who answer questions keep, by its class.
+        self._parts: dict[type, Any] = {}
         self._following = Following()
         self._scalars = Scalars()
-        self._findings = FindingQuestions()
         self._seq = 0
         self._lock = threading.RLock()
         #: Ends the thread that looks; None while there is none.
@@ -167,6 +151,29 @@ class LiveChannel:
             return self._chosen()
         candidates = [s for s in list(self._engine.sessions) if s.graph is self._graph]
         return max(candidates, key=lambda s: s.number, default=None)
+
+    @property
+    def engine(self) -> engine.Engine:
+        """The engine of the graph's sessions."""
+        return self._engine
+
+    @property
+    def tracing(self) -> Tracing | None:
+        """Traces of the session for views; None before the first view wants some."""
+        return self._tracing
+
+    @property
+    def placing(self) -> Placing:
+        """Placements and moves of the session."""
+        return self._placing
+
+    def part(self, kind: type[T]) -> T:
+        """The channel's own object of a class, made without arguments on first use."""
+        with self._lock:
+            if kind not in self._parts:
+                self._parts[kind] = kind()
+            found: T = self._parts[kind]
+            return found
 
     # -- who is told ----------------------------------------------------------------------------
 
@@ -255,32 +262,7 @@ class LiveChannel:
             if isinstance(message, Command):
                 self._obey(message, [port])
             elif isinstance(message, Question):
-                self._answer(message, port)
-
-    def _answer(self, asked: Question, port: Port) -> None:
-        if isinstance(asked, AskValues):
-            port.send(debugging.values(self.session, asked))
-        elif isinstance(asked, AskCulprit):
-            self._culprits.ask(self.session, asked, port.send)
-        elif isinstance(asked, AskFindings):
-            self._findings.ask(self._tracing, asked, port.send)
-        elif isinstance(asked, AskExport):
-            port.send(Export(asked.request_id, "this view saves no files", "", "", "", asked.view))
-        elif isinstance(asked, AskPlacement):
-            port.send(self._placing.answer(self.session, asked))
-        elif isinstance(asked, AskHistory):
-            port.send(history.tensor_history(self.session, asked))
-        elif isinstance(asked, AskExplanation):
-            measured = {} if self._tracing is None else self._tracing.measured()
-            port.send(explaining.explanation(self.session, asked, measured))
-        elif isinstance(asked, AskSummaries):
-            port.send(summaries.summaries(self.session, asked))
-        elif isinstance(asked, AskCluster):
-            self._clusters.ask(cluster_in(self._engine), asked, port.send)
-        elif isinstance(asked, AskVariables):
-            self._variables.ask(self.session, asked, port.send)
-        else:
-            port.send((self._tracing or Tracing()).spans(asked))
+                asking.answer(self, message, port.send)
 
     def receive(self, message: Connect | Command) -> None:
         """Takes a message of a function of this process: all of these are answered."""

@@ -14,7 +14,8 @@ from flowscope.errors import OpError
 from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.build import import_graph_def
 from flowscope.graph.serialization.definition import GraphDef
-from flowscope.live.answers import culprits, explaining, findings, summaries, variables
+from flowscope.live.answers import asking
+from flowscope.live.answers.asking import NOTHING_RUNS
 from flowscope.live.answers.debugging import value_state
 from flowscope.live.answers.history import told_values
 from flowscope.live.answers.state import GraphWatcher
@@ -23,17 +24,8 @@ from flowscope.live.protocol.schema import (
     PROTOCOL,
     Ack,
     Alive,
-    AskCluster,
-    AskCulprit,
-    AskExplanation,
-    AskFindings,
     AskHistory,
-    AskPlacement,
     AskSpans,
-    AskSummaries,
-    AskValues,
-    AskVariables,
-    Cluster,
     Command,
     Connect,
     Disconnect,
@@ -41,7 +33,6 @@ from flowscope.live.protocol.schema import (
     HistoryState,
     Node,
     Origin,
-    Placement,
     Question,
     Reply,
     Snapshot,
@@ -50,16 +41,10 @@ from flowscope.live.protocol.schema import (
     TraceState,
     Values,
 )
-from flowscope.live.protocol.tables import Numbers
 from flowscope.live.watchers.bus import LiveChannel, Subscriber
 from flowscope.runtime.session.session import Session
 from flowscope.tracing.recording import Recording, TracedNode
 from flowscope.tracing.values import MAX_BYTES
-
-#: What a view is told that asks for more than there is.
-NOTHING_RUNS = "this is a recording: nothing runs here"
-#: What it is told that asks for values where there are none.
-NO_VALUES = "the recording has no values: fetch or record tensors while steps are traced"
 
 
 class RecordedFeed(LiveChannel):
@@ -134,12 +119,9 @@ class RecordedFeed(LiveChannel):
             yield told_values(AskHistory(0, 0, name, each, None, ()), 1, kept)
             yield Values(0, "", tuple([value_state(name, k.value) for k in kept]), 0)
 
-    def _past(self, asked: AskHistory) -> TensorHistory:
-        kept = self._values.get(asked.tensor)
-        if kept is not None:
-            return told_values(asked, 1, kept)
-        why = NO_VALUES if not self._values else f'the recording has no values of "{asked.tensor}"'
-        return TensorHistory(asked.request_id, why, 0, asked.tensor, Numbers({}), None, asked.view)
+    def values_of(self, tensor: str) -> tuple[RecordedValue, ...] | None:
+        """The recorded values of a tensor; None where there are none."""
+        return self._values.get(tensor)
 
     def all_spans(self, most: int) -> Iterator[Spans]:
         """The events of each step, as one message per step.
@@ -164,26 +146,8 @@ class RecordedFeed(LiveChannel):
             self._readers.pop(message.view, None)
         elif isinstance(message, Command):
             send(Reply(message.command_id, False, NOTHING_RUNS, message.view))
-        elif isinstance(message, AskValues):
-            send(Values(message.request_id, NOTHING_RUNS, (), message.view))
-        elif isinstance(message, AskCulprit):
-            send(culprits.refused(message, NOTHING_RUNS))
-        elif isinstance(message, AskFindings):
-            send(findings.told(message, self.recording, None, None))
-        elif isinstance(message, AskPlacement):
-            send(Placement(message.request_id, NOTHING_RUNS, None, None, message.view))
-        elif isinstance(message, AskHistory):
-            send(self._past(message))
-        elif isinstance(message, AskCluster):
-            send(Cluster(message.request_id, NOTHING_RUNS, None, message.view))
-        elif isinstance(message, AskExplanation):
-            send(explaining.refused(message, NOTHING_RUNS))
-        elif isinstance(message, AskSummaries):
-            send(summaries.refused(message, NOTHING_RUNS))
-        elif isinstance(message, AskVariables):
-            send(variables.refused(message, NOTHING_RUNS))
-        elif isinstance(message, AskSpans):
-            send(self._spans(message))
+        elif isinstance(message, Question):
+            send(asking.recorded_answer(self, message))
 
     def leave(self, send: Subscriber) -> None:
         """Ends what is sent through a function, to all its views."""
@@ -192,11 +156,6 @@ class RecordedFeed(LiveChannel):
     def views(self, send: Subscriber) -> int:
         """Returns how many views are told through a function."""
         return sum(one == send for one in self._readers.values())
-
-    def _spans(self, asked: AskSpans) -> Spans:
-        steps = self.recording.steps
-        found = [s for s in steps if asked.step is None or s.number == asked.step]
-        return spans_of(self.recording, found[-1] if found else None, asked, 1)
 
 
 def _graph(recording: Recording) -> Graph:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 from flowscope.live.graphs.columns import columns_of
 from flowscope.live.graphs.nodes import Described
-from flowscope.live.protocol import schema
+from flowscope.live.protocol.questions import answer_types, message_types
 from flowscope.live.protocol.schema import (
     HEATS,
     PROTOCOL,
@@ -24,7 +24,6 @@ from flowscope.live.protocol.schema import (
     FromKernel,
     FromView,
     MoveWish,
-    Question,
     RecordWish,
     Replacement,
     ReplayWish,
@@ -36,9 +35,7 @@ from flowscope.live.protocol.tables import Numbers
 
 #: Field names by message class; `dataclasses.asdict` takes five times as long on a large graph.
 _FIELDS: dict[type, tuple[str, ...]] = {
-    c: tuple(f.name for f in dataclasses.fields(c))
-    for c in vars(schema).values()
-    if isinstance(c, type) and dataclasses.is_dataclass(c)
+    c: tuple(f.name for f in dataclasses.fields(c)) for c in message_types()
 }
 #: Classes whose fields hold no others.
 _FLAT = {
@@ -142,6 +139,11 @@ def _from_view(kind: Any) -> Callable[[dict[str, Any]], Any]:
         return found if is_known else None
 
     return read
+
+
+def _kind(message: Any) -> str:
+    """The name of a class in messages."""
+    return str(message.kind)
 
 
 def _connect(data: dict[str, Any]) -> Connect | None:
@@ -256,5 +258,5 @@ _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "connect": _connect,
     "command": _command,
     "choose": _choose,
-    **{str(kind.kind): _from_view(kind) for kind in (Disconnect, Alive, Ack, *get_args(Question))},
+    **{_kind(c): _from_view(c) for c in (Disconnect, Alive, Ack, *answer_types())},
 }
