@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.live.answers.asking import NOTHING_RUNS
 from flowscope.live.answers.explaining import explanation
 from flowscope.live.protocol.explain_schema import AskExplanation
 from flowscope.live.watchers.bus import LiveChannel
-from flowscope.live.watchers.recorded import NOTHING_RUNS, RecordedFeed
+from flowscope.live.watchers.recorded import RecordedFeed
 from flowscope.live.watchers.wire import message_from, to_json, to_wire
 
 

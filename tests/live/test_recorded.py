@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.live.answers.asking import NOTHING_RUNS
+from flowscope.live.answers.history import NO_VALUES
 from flowscope.live.protocol.schema import (
     AskHistory,
     AskSpans,
@@ -15,7 +17,7 @@ from flowscope.live.protocol.schema import (
     Disconnect,
 )
 from flowscope.live.protocol.tables import columns_of
-from flowscope.live.watchers.recorded import NO_VALUES, NOTHING_RUNS, RecordedFeed
+from flowscope.live.watchers.recorded import RecordedFeed
 from flowscope.live.watchers.wire import to_wire
 
 pytestmark = pytest.mark.usefixtures("graph")

@@ -8,10 +8,11 @@ import pytest
 
 import flowscope as fs
 from flowscope.live.answers import summaries
+from flowscope.live.answers.asking import NOTHING_RUNS
 from flowscope.live.protocol import schema
 from flowscope.live.protocol.tables import columns_of
 from flowscope.live.watchers.bus import LiveChannel
-from flowscope.live.watchers.recorded import NOTHING_RUNS, RecordedFeed
+from flowscope.live.watchers.recorded import RecordedFeed
 from flowscope.live.watchers.wire import message_from, to_wire
 from flowscope.runtime.session.engine import Engine
 

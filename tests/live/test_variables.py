@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import flowscope as fs
+from flowscope.live.answers.asking import NOTHING_RUNS
 from flowscope.live.answers.variables import MOST_MEASURED, MOST_ROWS, VariableQuestions
 from flowscope.live.protocol.tables import columns_of
 from flowscope.live.protocol.variables_schema import AskVariables
 from flowscope.live.watchers.bus import LiveChannel
-from flowscope.live.watchers.recorded import NOTHING_RUNS, RecordedFeed
+from flowscope.live.watchers.recorded import RecordedFeed
 from flowscope.live.watchers.wire import message_from, to_wire
 
 PATIENCE_S = 20

@@ -1,5 +1,5 @@
 /** The cluster that a session runs on: its workers, what each waits for, and what is wrong. */
-import type { ClusterWish } from "../wire/channel.js";
+import type { Wish } from "../wire/channel.js";
 import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../wire/messages.js";
 import { taskText } from "./devices.js";
 import { duration, plural, whole } from "./figures.js";
@@ -98,7 +98,7 @@ export class ClusterModel {
     return this.#answered < this.#request;
   }
 
-  ask(): ClusterWish {
+  ask(): Wish<"ask_cluster"> {
     return { request_id: ++this.#request };
   }
 

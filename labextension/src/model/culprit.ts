@@ -1,5 +1,5 @@
 /** "Stop at the first NaN": whether steps are held at one, and what has made it. */
-import type { CulpritWish } from "../wire/channel.js";
+import type { Wish } from "../wire/channel.js";
 import type { Culprit, StopState } from "../wire/messages.js";
 import type { DebugModel } from "./debug.js";
 import { Signal } from "./signal.js";
@@ -40,7 +40,7 @@ export class CulpritModel {
   }
 
   /** What is to be asked now; null where the answer is there, or on its way. */
-  question(): CulpritWish | null {
+  question(): Wish<"ask_culprit"> | null {
     const { stop } = this;
     if (stop === null || stop.id === this.#asked) return null;
     this.#asked = stop.id;

@@ -1,5 +1,5 @@
 /** What an operation does, as the kernel explains it; of a saved picture, what its snapshot says. */
-import type { ExplanationWish } from "../wire/channel.js";
+import type { Wish } from "../wire/channel.js";
 import type { ExplainedTensor, Explanation, Node, Sentence } from "../wire/messages.js";
 import { targetOf, type DebugModel } from "./debug.js";
 import { typeText } from "./figures.js";
@@ -31,7 +31,7 @@ export class ExplanationModel {
   }
 
   /** What is to be asked now of an operation; null where the answer is there, or on its way. */
-  question(name: string, model: GraphModel, debug: DebugModel, now_ms: number): ExplanationWish | null {
+  question(name: string, model: GraphModel, debug: DebugModel, now_ms: number): Wish<"ask_explanation"> | null {
     const { session } = model;
     const key = JSON.stringify([name, session?.state ?? "", (session?.steps ?? 0) > 0, debug.stop?.id ?? "", session?.history?.tensors ?? []]);
     const isOld = session?.state === "running" && now_ms - this.#askedAt_ms > REFRESH_MS;

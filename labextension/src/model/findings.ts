@@ -1,5 +1,5 @@
 /** "Why is it slow?": what the kernel has found of the steps that were traced. It is asked for while somebody looks. */
-import type { FindingsWish } from "../wire/channel.js";
+import type { Wish } from "../wire/channel.js";
 import type { Findings } from "../wire/messages.js";
 import { duration, plural } from "./figures.js";
 import { Signal } from "./signal.js";
@@ -20,7 +20,7 @@ export class FindingsModel {
   }
 
   /** What is to be asked now of a program; null where nothing was traced since it was asked last, or that was just now. */
-  question(program: number, version: number, now_ms: number): FindingsWish | null {
+  question(program: number, version: number, now_ms: number): Wish<"ask_findings"> | null {
     const key = `${program} ${version}`;
     if (key === this.#asked || now_ms - this.#askedAt_ms < REFRESH_MS) return null;
     this.#asked = key;

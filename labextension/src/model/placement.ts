@@ -1,5 +1,5 @@
 /** Where the latest plan has placed what is looked at, and why: asked of the kernel, and told in the inspector. */
-import type { PlacementWish } from "../wire/channel.js";
+import type { Wish } from "../wire/channel.js";
 import type { CandidateState, MovePrediction, MoveState, OpPlacementState, Placement } from "../wire/messages.js";
 import { scopeTitle } from "./bodies.js";
 import type { Fact } from "./fact.js";
@@ -45,13 +45,13 @@ export class PlacementModel {
   }
 
   /** The question where an operation stands. */
-  ask(name: string): PlacementWish {
+  ask(name: string): Wish<"ask_placement"> {
     this.#asked.op = ++this.#request;
     return { request_id: this.#request, name, device: "", parts: [] };
   }
 
   /** The question what a move would change. */
-  propose(what: Movable, device: string): PlacementWish {
+  propose(what: Movable, device: string): Wish<"ask_placement"> {
     this.#asked.move = ++this.#request;
     this.#proposal = { what, device, told: null };
     this.changed.emit();

@@ -1,5 +1,5 @@
 /** The variables of the graph with what the session keeps of them: filtered, sorted, slots under their variables. */
-import type { VariablesWish } from "../wire/channel.js";
+import type { Wish } from "../wire/channel.js";
 import type { ValueState, VariableState, Variables } from "../wire/messages.js";
 import { plural, significant, typeText, whole } from "./figures.js";
 import type { GraphModel } from "./graph.js";
@@ -79,7 +79,7 @@ export class VariablesModel {
   }
 
   /** What is to be asked now; null where nothing is, or not yet. */
-  question(inSight: readonly string[], step: number | null, now_ms: number): VariablesWish | null {
+  question(inSight: readonly string[], step: number | null, now_ms: number): Wish<"ask_variables"> | null {
     const { session, version } = this.#model;
     const measured = inSight.slice(0, MOST_MEASURED);
     const key = JSON.stringify([version, session?.state ?? "", session?.steps ?? 0, measured, step]);

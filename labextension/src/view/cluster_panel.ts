@@ -70,7 +70,7 @@ class ClusterPanel {
 
   #ask(): void {
     const { session, cluster } = this.#view;
-    if (session.isHeard) session.askCluster(cluster.ask());
+    if (session.isHeard) session.ask("ask_cluster", cluster.ask(), (told) => cluster.take(told, this.#view.model.session?.steps ?? 0));
     this.#later(session.isHeard ? LOST_MS : PERIOD_MS);
   }
 

@@ -125,7 +125,7 @@ class DevicesPanel {
   #propose(box: BoxId | null, device: string): void {
     const { model, session, placement } = this.#view;
     const what = movable(model, box);
-    if (what && device !== "") session.askPlacement(placement.propose(what, device));
+    if (what && device !== "") session.ask("ask_placement", placement.propose(what, device), (told) => placement.take(told));
   }
 
   /** While colours tell devices, a box goes with the pointer, to be dropped on one. */

@@ -28,7 +28,7 @@ class ExplainPanel {
     const node = targetOf(model, selection.subject);
     if (node !== null && session.isHeard) {
       const wish = explanation.question(node.name, model, debug, performance.now());
-      if (wish !== null) session.askExplanation(wish);
+      if (wish !== null) session.ask("ask_explanation", wish, (answer) => explanation.take(answer));
     }
     this.#show();
   }

@@ -138,7 +138,7 @@ export const inspectorPanel: Panel = {
     const update = (): void => {
       shown = selection.subject;
       const at = targetOf(model, shown);
-      if (at && at.placed !== null && session.isHeard) session.askPlacement(placement.ask(at.name));
+      if (at && at.placed !== null && session.isHeard) session.ask("ask_placement", placement.ask(at.name), (told) => placement.take(told));
       show();
       updateRun();
     };

@@ -1,6 +1,5 @@
 /** Puts a view into a page: joins the kernel's messages, the channel and the app. */
 import { App } from "./app.js";
-import { saveExport } from "./save.js";
 import type { Arrangement } from "./arrangement.js";
 import type { WidgetState } from "./store_sync.js";
 import { unpack, type Buffer } from "../wire/columns.js";
@@ -34,22 +33,12 @@ export function render({ model, el, signal, arrangement }: RenderContext): () =>
   };
   const app = new App(el, (name, value) => {
     if (channel.takesCommands) take({ kind: "command", name, at_ms: now(), ...(value === undefined ? {} : { value }) });
-  }, life.signal, model, arrangement, (question) => channel.takesCommands && take(question));
+  }, life.signal, model, arrangement, (question) => channel.takesCommands && take({ kind: "ask", question }));
   const beat = new Beat(() => take({ kind: "alive" }), life.signal);
   let isUnderstood = false;
   const carryOut = (instruction: Instruction, buffers: readonly Buffer[]): void => {
     if (instruction.kind === "send") model.send(instruction.message);
-    else if (instruction.kind === "told" && instruction.message.kind === "spans") app.trace.takeSpans(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "values") app.debug.takeValues(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "placement") app.placement.take(instruction.message);
-    else if (instruction.kind === "told" && instruction.message.kind === "history") app.past.take(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "cluster") app.cluster.take(instruction.message, app.model.session?.steps ?? 0);
-    else if (instruction.kind === "told" && instruction.message.kind === "summaries") app.summaries.take(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "explanation") app.explanation.take(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "variables") app.variables.take(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "culprit") app.culprit.take(finish(unpack(instruction.message, buffers)));
-    else if (instruction.kind === "told" && instruction.message.kind === "export") saveExport(app.session, instruction.message);
-    else if (instruction.kind === "told" && instruction.message.kind === "findings") app.findings.take(instruction.message);
+    else if (instruction.kind === "told") app.session.take(finish(unpack(instruction.message, buffers)));
     else if (instruction.kind === "answered") answer(app, instruction.name, instruction.reply);
     else if (instruction.kind === "deliver") deliver(instruction.message, instruction.ack, buffers);
   };

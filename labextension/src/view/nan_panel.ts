@@ -27,7 +27,7 @@ class NanPanel {
     if (stop !== null && stop.id !== this.#seen) this.#meet(stop.id, stop.culprit);
     if (!drawers.isOpen("stop-at-nan")) return;
     const wish = session.isHeard ? culprit.question() : null;
-    if (wish !== null) session.askCulprit(wish);
+    if (wish !== null) session.ask("ask_culprit", wish, (answer) => culprit.take(answer));
     this.#show();
   }
 

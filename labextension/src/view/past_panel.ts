@@ -147,7 +147,7 @@ class PastPanel {
     if (wait > 0) this.#timer = setTimeout(() => this.update(), wait);
     else {
       this.#askedAt_ms = performance.now();
-      session.askHistory({ request_id: past.await(question), ...question });
+      session.ask("ask_history", { request_id: past.await(question), ...question }, (told) => past.take(told));
     }
   }
 }

@@ -62,10 +62,10 @@ export function exportDot(view: ViewContext): void {
 }
 
 /** Asks the kernel for what was traced, as a file. */
-export const exportTraced = (what: "chrome" | "recording" | "html") => ({ session }: ViewContext): void => session.askExport({ request_id: 0, what });
+export const exportTraced = (what: "chrome" | "recording" | "html") => ({ session }: ViewContext): void => session.ask("ask_export", { request_id: 0, what }, (file) => saveExport(session, file));
 
 /** Hands on what the kernel has sent; the view says why there is nothing. */
-export function saveExport(session: Pick<ViewContext["session"], "say">, { error, name, media, content }: Export): void {
+function saveExport(session: Pick<ViewContext["session"], "say">, { error, name, media, content }: Export): void {
   if (error !== "") return session.say(error, true);
   saveFile(new Blob([Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0))], { type: media }), name);
 }

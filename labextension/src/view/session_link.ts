@@ -1,21 +1,12 @@
 /** A view's link to the session: sends what the user asks for, knows whether that is heard, and what is answered. */
 import { Signal } from "../model/signal.js";
-import type { ClusterWish, CulpritWish, ExplanationWish, ExportWish, FindingsWish, HistoryWish, PlacementWish, SpansWish, SummariesWish, ValuesWish, VariablesWish } from "../wire/channel.js";
-import type { Command } from "../wire/messages.js";
+import type { Answer, Asked, QuestionKind, Wish } from "../wire/channel.js";
+import { QUESTIONS, type Command, type Questions } from "../wire/messages.js";
 
 export type SendCommand = (name: Command["name"], value?: Command["value"]) => void;
 
 /** Asks what is told only when it is asked for. */
-export type Ask = (
-  question: { readonly kind: "ask"; readonly wish: SpansWish } | { readonly kind: "ask_values"; readonly wish: ValuesWish }
-    | { readonly kind: "ask_placement"; readonly wish: PlacementWish } | { readonly kind: "ask_history"; readonly wish: HistoryWish }
-    | { readonly kind: "ask_cluster"; readonly wish: ClusterWish }
-    | { readonly kind: "ask_summaries"; readonly wish: SummariesWish }
-    | { readonly kind: "ask_explanation"; readonly wish: ExplanationWish }
-    | { readonly kind: "ask_variables"; readonly wish: VariablesWish }
-    | { readonly kind: "ask_culprit"; readonly wish: CulpritWish } | { readonly kind: "ask_findings"; readonly wish: FindingsWish }
-    | { readonly kind: "ask_export"; readonly wish: ExportWish },
-) => void;
+export type Ask = (question: Asked) => void;
 
 export class SessionLink {
   readonly changed = new Signal<void>();
@@ -26,6 +17,7 @@ export class SessionLink {
   #isRecorded = false;
 
   readonly #ask: Ask;
+  readonly #takers = new Map<Answer["kind"], (answer: Answer) => void>();
 
   /** Without `send` the view only shows. */
   constructor(send: SendCommand | null, ask: Ask = () => undefined) {
@@ -33,59 +25,15 @@ export class SessionLink {
     this.#ask = ask;
   }
 
-  /** Asks what happened in a recorded step. */
-  ask(wish: SpansWish): void {
-    this.#ask({ kind: "ask", wish });
+  /** Asks a question; answers to questions of this kind go to `take` from now on. */
+  ask<K extends QuestionKind>(kind: K, wish: Wish<K>, take: (answer: Questions[K][1]) => void): void {
+    this.#takers.set(QUESTIONS[kind].answer, take as (answer: Answer) => void);
+    this.#ask({ ...wish, kind } as Asked);
   }
 
-  /** Asks for values of a held step. */
-  askValues(wish: ValuesWish): void {
-    this.#ask({ kind: "ask_values", wish });
-  }
-
-  /** Asks how the cluster is. */
-  askCluster(wish: ClusterWish): void {
-    this.#ask({ kind: "ask_cluster", wish });
-  }
-
-  /** Asks for the values that a recorded tensor had. */
-  askHistory(wish: HistoryWish): void {
-    this.#ask({ kind: "ask_history", wish });
-  }
-
-  /** Asks for what writers of summaries were given. */
-  askSummaries(wish: SummariesWish): void {
-    this.#ask({ kind: "ask_summaries", wish });
-  }
-
-  /** Asks what an operation does. */
-  askExplanation(wish: ExplanationWish): void {
-    this.#ask({ kind: "ask_explanation", wish });
-  }
-
-  /** Asks for the list of variables. */
-  askVariables(wish: VariablesWish): void {
-    this.#ask({ kind: "ask_variables", wish });
-  }
-
-  /** Asks what made the value that a watchpoint holds a step for. */
-  askCulprit(wish: CulpritWish): void {
-    this.#ask({ kind: "ask_culprit", wish });
-  }
-
-  /** Asks why steps are slow. */
-  askFindings(wish: FindingsWish): void {
-    this.#ask({ kind: "ask_findings", wish });
-  }
-
-  /** Asks for what was traced as a file. */
-  askExport(wish: ExportWish): void {
-    this.#ask({ kind: "ask_export", wish });
-  }
-
-  /** Asks where operations are placed. */
-  askPlacement(wish: PlacementWish): void {
-    this.#ask({ kind: "ask_placement", wish });
+  /** Hands an answer to whoever has asked. */
+  take(answer: Answer): void {
+    this.#takers.get(answer.kind)?.(answer);
   }
 
   /** Whether there is a session to be asked. */

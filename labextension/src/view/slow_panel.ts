@@ -30,7 +30,7 @@ class SlowPanel {
     const { findings, trace, session, drawers } = this.#view;
     if (!drawers.isOpen("why-slow")) return findings.forget();
     const wish = session.isAnswered && trace.version > 0 ? findings.question(trace.program?.number ?? 0, trace.version, performance.now()) : null;
-    if (wish !== null) session.askFindings(wish);
+    if (wish !== null) session.ask("ask_findings", wish, (answer) => findings.take(answer));
     this.#show();
   }
 

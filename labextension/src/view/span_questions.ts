@@ -64,7 +64,7 @@ export class SpanQuestions {
   #ask(): void {
     const { trace, store, session } = this.#view;
     [this.#askedVersion, this.#askedStep, this.#askedAt_ms] = [trace.version, store.step, performance.now()];
-    session.ask({ request_id: trace.await(), step: store.step, begin_us: null, end_us: null, most: MOST });
+    session.ask("ask_spans", { request_id: trace.await(), step: store.step, begin_us: null, end_us: null, most: MOST }, (told) => trace.takeSpans(told));
   }
 
   /** Asks for what is seen, where more of it can be told. */
@@ -77,6 +77,6 @@ export class SpanQuestions {
     const [from, to] = [Math.max(recording.step.begin_ns, begin_ns - around), Math.min(recording.step.end_ns, end_ns + around)];
     const isTold = recording.begin_ns <= begin_ns && recording.end_ns >= end_ns && recording.end_ns - recording.begin_ns <= 2.5 * (to - from);
     if (to <= from || isTold) return;
-    session.ask({ request_id: trace.await(), step: recording.step.number, begin_us: from / NS_PER_US, end_us: to / NS_PER_US, most: MOST });
+    session.ask("ask_spans", { request_id: trace.await(), step: recording.step.number, begin_us: from / NS_PER_US, end_us: to / NS_PER_US, most: MOST }, (told) => trace.takeSpans(told));
   }
 }

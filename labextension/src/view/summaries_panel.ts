@@ -105,7 +105,7 @@ class SummariesPanel {
     if (wait > 0) this.#timer = setTimeout(() => this.update(), wait);
     else {
       this.#askedAt_ms = performance.now();
-      session.askSummaries({ request_id: summaries.await(question), ...question });
+      session.ask("ask_summaries", { request_id: summaries.await(question), ...question }, (told) => summaries.take(told));
     }
   }
 }

@@ -70,7 +70,7 @@ class ValuePanel {
     if (tensors !== this.#tensors) [this.#tensors, this.#at] = [tensors, []];
     const question = questionOf(model, debug, selection.box, this.#at);
     if (!drawers.isOpen("value") || question === null) debug.forget();
-    else if (session.isHeard && !debug.isAsked(question)) session.askValues({ request_id: debug.await(question), ...question });
+    else if (session.isHeard && !debug.isAsked(question)) session.ask("ask_values", { request_id: debug.await(question), ...question }, (told) => debug.takeValues(told));
     if (drawers.isOpen("value")) this.#show();
   }
 
@@ -82,7 +82,7 @@ class ValuePanel {
     const tensor = past.recordedOf((node?.outputs ?? []).map((_, k) => `${node?.name}:${k}`));
     if (tensor !== null && tensor !== past.tensor) return past.chooseTensor(tensor);
     const question = tensor === null ? null : past.question();
-    if (question !== null && session.isAnswered) session.askHistory({ request_id: past.await(question), ...question });
+    if (question !== null && session.isAnswered) session.ask("ask_history", { request_id: past.await(question), ...question }, (told) => past.take(told));
     const moment = past.moments[past.row];
     const isThen = moment !== undefined && (store.step === null || moment.step === store.step);
     const [value, error] = tensor === null ? [null, ""] : [past.shown, past.answer?.error ?? ""];

@@ -95,7 +95,7 @@ class VariablesPanel {
     const { session, variables, model, store } = this.#view;
     if (!session.isAnswered) return;
     const wish = variables.question(this.#rows.inSight.map(({ name }) => name), store.step, performance.now());
-    if (wish !== null) session.askVariables(wish);
+    if (wish !== null) session.ask("ask_variables", wish, (answer) => variables.take(answer));
     else if (model.session?.state === "running") this.#later(REFRESH_MS);
   }
 

@@ -1,5 +1,6 @@
 /** Operations as binary columns, back to nodes: see flowscope/live/graphs/columns.py and `COLUMNS`. */
-import { COLUMNS, type Columns, type FromKernel, type Node, type ValueState } from "./messages.js";
+import type { Answer } from "./channel.js";
+import { COLUMNS, QUESTIONS, type Columns, type FromKernel, type Node, type Table } from "./messages.js";
 import { finish, SLICE, type Sliced } from "./sliced.js";
 import { filled } from "./tables.js";
 
@@ -104,6 +105,16 @@ function* lists(counts: Int32Array, reader: Reader, width: number, value: (numbe
   return found;
 }
 
+/** Where answers have tables, by their kinds. */
+const TABLES = Object.fromEntries(Object.values(QUESTIONS).map(({ answer, tables }): [string, readonly (readonly string[])[]] => [answer, tables])) as Record<Answer["kind"], readonly (readonly string[])[]>;
+
+/** A copy of a part of a message in which the tables at a path have their numbers; null stays. */
+function filledAt<T>(part: T, [step, ...rest]: readonly string[], buffers: readonly Buffer[]): T {
+  if (step === undefined) return filled(part as Table, buffers) as T;
+  if (step === "*") return (part as readonly unknown[]).map((one) => filledAt(one, rest, buffers)) as T;
+  return part && { ...part, [step]: filledAt(part[step as keyof T], rest, buffers) };
+}
+
 /** Puts nodes and numbers in the place of what a message has in buffers; one without them, as a file has it, stays. */
 export function unpacked(message: FromKernel, buffers: readonly Buffer[]): FromKernel {
   return finish(unpack(message, buffers));
@@ -111,23 +122,8 @@ export function unpacked(message: FromKernel, buffers: readonly Buffer[]): FromK
 
 /** The same in slices. */
 export function* unpack<M extends FromKernel>(message: M, buffers: readonly Buffer[]): Sliced<M> {
-  if (message.kind === "reply" || message.kind === "placement" || message.kind === "cluster" || message.kind === "findings" || message.kind === "export") return message;
-  if (message.kind === "spans") {
-    const { frames, spans, memory } = message;
-    return { ...message, frames: filled(frames, buffers), spans: filled(spans, buffers), memory: filled(memory, buffers) };
-  }
-  const value = (one: ValueState): ValueState => ({ ...one, histogram: filled(one.histogram, buffers), picture: filled(one.picture, buffers) });
-  if (message.kind === "values" || message.kind === "variables") return { ...message, values: message.values.map(value) };
-  if (message.kind === "culprit") return { ...message, inputs: message.inputs.map(value), outputs: message.outputs.map(value) };
-  if (message.kind === "history") return { ...message, values: filled(message.values, buffers), shown: message.shown && value(message.shown) };
-  if (message.kind === "explanation") {
-    return { ...message, tensors: message.tensors.map((one) => ({ ...one, value: one.value && value(one.value) })) };
-  }
-  if (message.kind === "summaries") {
-    const scalars = message.scalars.map((one) => ({ ...one, values: filled(one.values, buffers) }));
-    const histograms = message.histograms.map((one) => ({ ...one, values: filled(one.values, buffers), shares: filled(one.shares, buffers) }));
-    return { ...message, scalars, histograms, steps: filled(message.steps, buffers) };
-  }
+  if (message.kind === "reply") return message;
+  if (message.kind !== "snapshot" && message.kind !== "delta") return TABLES[message.kind].reduce((told, path) => filledAt(told, path, buffers), message);
   const trace = message.trace && { ...message.trace, heat: filled(message.trace.heat, buffers) };
   if (!message.graph) return { ...message, trace };
   const { added, changed } = message.graph as unknown as Record<"added" | "changed", readonly Node[] | Columns>;

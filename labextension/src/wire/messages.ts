@@ -1019,17 +1019,17 @@ export interface Questions {
   readonly ask_variables: readonly [AskVariables, Variables];
 }
 
-/** Of each question: the kind of its answer, whether a recording has it, its tables. */
+/** Of each question: the kind of its answer, and where that has tables. */
 export const QUESTIONS = {
-  ask_cluster: { answer: "cluster", recorded: false, tables: [] },
-  ask_culprit: { answer: "culprit", recorded: false, tables: [["outputs", "*", "histogram"], ["outputs", "*", "picture"], ["inputs", "*", "histogram"], ["inputs", "*", "picture"]] },
-  ask_explanation: { answer: "explanation", recorded: false, tables: [["tensors", "*", "value", "histogram"], ["tensors", "*", "value", "picture"]] },
-  ask_export: { answer: "export", recorded: false, tables: [] },
-  ask_findings: { answer: "findings", recorded: true, tables: [] },
-  ask_history: { answer: "history", recorded: true, tables: [["values"], ["shown", "histogram"], ["shown", "picture"]] },
-  ask_placement: { answer: "placement", recorded: false, tables: [] },
-  ask_spans: { answer: "spans", recorded: true, tables: [["frames"], ["spans"], ["memory"]] },
-  ask_summaries: { answer: "summaries", recorded: false, tables: [["scalars", "*", "values"], ["histograms", "*", "values"], ["histograms", "*", "shares"], ["steps"]] },
-  ask_values: { answer: "values", recorded: false, tables: [["values", "*", "histogram"], ["values", "*", "picture"]] },
-  ask_variables: { answer: "variables", recorded: false, tables: [["values", "*", "histogram"], ["values", "*", "picture"]] },
+  ask_cluster: { answer: "cluster", tables: [] },
+  ask_culprit: { answer: "culprit", tables: [["outputs", "*", "histogram"], ["outputs", "*", "picture"], ["inputs", "*", "histogram"], ["inputs", "*", "picture"]] },
+  ask_explanation: { answer: "explanation", tables: [["tensors", "*", "value", "histogram"], ["tensors", "*", "value", "picture"]] },
+  ask_export: { answer: "export", tables: [] },
+  ask_findings: { answer: "findings", tables: [] },
+  ask_history: { answer: "history", tables: [["values"], ["shown", "histogram"], ["shown", "picture"]] },
+  ask_placement: { answer: "placement", tables: [] },
+  ask_spans: { answer: "spans", tables: [["frames"], ["spans"], ["memory"]] },
+  ask_summaries: { answer: "summaries", tables: [["scalars", "*", "values"], ["histograms", "*", "values"], ["histograms", "*", "shares"], ["steps"]] },
+  ask_values: { answer: "values", tables: [["values", "*", "histogram"], ["values", "*", "picture"]] },
+  ask_variables: { answer: "variables", tables: [["values", "*", "histogram"], ["values", "*", "picture"]] },
 } as const;

@@ -25,7 +25,7 @@ from flowscope.cluster.membership.session_tasks import (
 from flowscope.cluster.shipping import failures
 from flowscope.cluster.shipping.plans import restarted
 from flowscope.cluster.shipping.sent_objects import Ask
-from flowscope.cluster.transport.control import Question
+from flowscope.cluster.transport.control import PendingAnswer
 from flowscope.cluster.transport.runs import LateAnswerError
 from flowscope.cluster.watch.links import unknown
 from flowscope.cluster.watch.state_book import key_of
@@ -172,7 +172,7 @@ class ClusterSession:
         """
         return self._told(task, keys, self._asked(task, keys), time.monotonic() + timeout_s)
 
-    def _asked(self, task: str, keys: Sequence[tuple[str, str]]) -> Question | OpError:
+    def _asked(self, task: str, keys: Sequence[tuple[str, str]]) -> PendingAnswer | OpError:
         """Asks a task what it knows of variables; returns why not if it cannot be asked."""
         self.used.add(task)
         message = self.headed(task, {"kind": "variables", "names": [list(k) for k in keys]})
@@ -183,7 +183,7 @@ class ClusterSession:
             return e
 
     def _told(
-        self, task: str, keys: Sequence[tuple[str, str]], asked: Question | OpError, until: float
+        self, task: str, keys: Sequence[tuple[str, str]], asked: PendingAnswer | OpError, until: float
     ) -> list[Any]:
         """A task's answer to a question about variables."""
         try:

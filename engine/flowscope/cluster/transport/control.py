@@ -32,7 +32,7 @@ _GOODBYE_S, _LATE_GOODBYE_S = 0.5, 1.0
 _ASK, _TELL, _ANSWER, _RAISED, _GOODBYE = "ask", "tell", "answer", "raised", "goodbye"
 
 
-class Question:
+class PendingAnswer:
     """A message whose answer has not been taken.
 
     Args:
@@ -114,7 +114,7 @@ class Control:
         self._on_ended = on_ended
         self._aside = aside
         self._numbers = itertools.count()
-        self._questions: dict[int, Question] = {}
+        self._questions: dict[int, PendingAnswer] = {}
         self._reader = MessageReader()
         self._ending = threading.Lock()
         self._has_ended = False
@@ -146,10 +146,10 @@ class Control:
         """Tells the peer that this end goes by itself."""
         self._send({_GOODBYE: True})
 
-    def ask(self, message: dict[str, Any]) -> Question:
+    def ask(self, message: dict[str, Any]) -> PendingAnswer:
         """Sends a message that has an answer; never waits."""
         number, kind = next(self._numbers), str(message.get("kind", "a message"))
-        question = Question(self._peer, kind, lambda: self._questions.pop(number, None))
+        question = PendingAnswer(self._peer, kind, lambda: self._questions.pop(number, None))
         self._questions[number] = question
         self._send({_ASK: message, "number": number})
         if self._has_ended:  # it may have looked through the questions before
@@ -180,7 +180,7 @@ class Control:
         if is_told:
             self._aside(lambda: self._on_ended(error))
 
-    def _lost(self, question: Question) -> None:
+    def _lost(self, question: PendingAnswer) -> None:
         why = "its control connection has ended"
         question.told({}, UnavailableError(f"{self._peer} is lost: {why}"))
 
@@ -237,4 +237,4 @@ def _told(do: Callable[[], Any]) -> dict[str, Any]:
         return {_RAISED: f"{type(e).__name__}: {e}"}
 
 
-__all__ = ["Control", "OnCall", "Question"]
+__all__ = ["Control", "OnCall", "PendingAnswer"]

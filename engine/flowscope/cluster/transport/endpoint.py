@@ -22,7 +22,7 @@ from typing import Any
 from flowscope.cluster.transport.channel import KeyTable, ProcessChannel, StepId
 from flowscope.cluster.transport.connections import Connection
 from flowscope.cluster.transport.connector import HANDSHAKE_S, PURPOSES, Connector
-from flowscope.cluster.transport.control import Control, OnCall, Question
+from flowscope.cluster.transport.control import Control, OnCall, PendingAnswer
 from flowscope.cluster.transport.counters import Counters
 from flowscope.cluster.transport.doors import LIMITS, DoorLimits, Doors
 from flowscope.cluster.transport.encoding.macs import Seal
@@ -206,7 +206,7 @@ class Endpoint(Connector):
         """
         return self.ask(peer, message).result(time.monotonic() + timeout_s, owned_by)
 
-    def ask(self, peer: str, message: dict[str, Any]) -> Question:
+    def ask(self, peer: str, message: dict[str, Any]) -> PendingAnswer:
         """Sends a control message whose answer is taken later; never waits.
 
         Raises:

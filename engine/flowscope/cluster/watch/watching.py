@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
-from flowscope.cluster.transport.control import Question
+from flowscope.cluster.transport.control import PendingAnswer
 from flowscope.cluster.transport.endpoint import Endpoint
 from flowscope.cluster.transport.peers import Address
 from flowscope.cluster.transport.runs import LateAnswerError
@@ -271,7 +271,7 @@ class ClusterWatch:
     ) -> list[bool]:
         """Asks workers, all at the same time; returns which of them have answered."""
         until = time.monotonic() + timeout_s
-        asked: list[tuple[str, _Known, Question]] = []
+        asked: list[tuple[str, _Known, PendingAnswer]] = []
         in_question = {}
         for task, one in zip(tasks, known, strict=True):
             with suppress(UnavailableError):  # why it does not answer, health says
@@ -296,7 +296,7 @@ class ClusterWatch:
     def _measure(self, lives: Mapping[str, _Known], until: float, owned_by: Any) -> None:
         """Measures the clocks of workers: where none was measured yet, several times."""
         for trip in range(_FIRST_SAMPLES):
-            asked: list[tuple[_Known, float, Question]] = []
+            asked: list[tuple[_Known, float, PendingAnswer]] = []
             for name, known in lives.items():
                 if trip and known.samples > trip:
                     continue

@@ -105,12 +105,6 @@ def refusals(kind: type[Q]) -> Callable[[Callable[[Q, str], T]], Callable[[Q, st
     return declare
 
 
-def refused(asked: Question, why: str) -> Answer:
-    """The answer to a question that says why there is none."""
-    _load()
-    return _refusals[type(asked)](asked, why)
-
-
 def answer(channel: Asked, asked: Question, send: Send) -> None:
     """Has a question answered through `send`, on this thread or another one."""
     _load()
@@ -119,9 +113,9 @@ def answer(channel: Asked, asked: Question, send: Send) -> None:
 
 def recorded_answer(recording: AskedRecording, asked: Question) -> Answer:
     """A recording's answer to a question."""
-    if not asked.recorded:
-        return refused(asked, NOTHING_RUNS)
     _load()
+    if not asked.recorded:
+        return _refusals[type(asked)](asked, NOTHING_RUNS)
     return _recorded[type(asked)](recording, asked)
 
 
@@ -135,5 +129,5 @@ def _load() -> None:
 
 __all__ = [
     "NOTHING_RUNS", "Asked", "AskedRecording", "Send", "answer", "answers", "recorded_answer",
-    "recorded_answers", "refusals", "refused",
+    "recorded_answers", "refusals",
 ]  # fmt: skip

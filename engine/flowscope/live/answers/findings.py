@@ -13,7 +13,6 @@ from flowscope.live.answers.asking import (
     Send,
     answers,
     recorded_answers,
-    refusals,
 )
 from flowscope.live.answers.batches import Batches
 from flowscope.live.protocol.trace_schema import AskFindings, Findings, SlowFinding
@@ -81,7 +80,6 @@ class FindingQuestions:
         self._batches.put((asked, send), partial(_answer, tracing))
 
 
-@refusals(AskFindings)
 def refused(asked: AskFindings, why: str) -> Findings:
     """Returns an answer that finds nothing."""
     return Findings(asked.request_id, why, 0, 0.0, (), asked.view)

@@ -18,7 +18,6 @@ from flowscope.live.answers.asking import (
     Send,
     answers,
     recorded_answers,
-    refusals,
 )
 from flowscope.live.answers.debugging import value_state
 from flowscope.live.protocol.history_schema import (
@@ -137,7 +136,6 @@ def tensor_history(session: Session | None, asked: AskHistory) -> TensorHistory:
     return told_values(asked, version, kept)
 
 
-@refusals(AskHistory)
 def refused(asked: AskHistory, why: str) -> TensorHistory:
     """Returns an answer without values."""
     return TensorHistory(asked.request_id, why, 0, asked.tensor, Numbers({}), None, asked.view)

@@ -53,16 +53,13 @@ def _questions(answers: Mapping[type[Question], type[Answer]]) -> str:
     types, rows = [], []
     for asks, answer in answers.items():
         kind = asks.kind
-        is_recorded = str(asks.recorded).lower()
         tables = json.dumps([list(path) for path in _tables(answer)])
         types.append(f"  readonly {kind}: readonly [{asks.__name__}, {answer.__name__}];")
-        rows.append(
-            f'  {kind}: {{ answer: "{answer.kind}", recorded: {is_recorded}, tables: {tables} }},'
-        )
+        rows.append(f'  {kind}: {{ answer: "{answer.kind}", tables: {tables} }},')
     return "\n".join([
         "/** Questions and their answers, by the questions' kinds. */",
         "export interface Questions {", *types, "}", "",
-        "/** Of each question: the kind of its answer, whether a recording has it, its tables. */",
+        "/** Of each question: the kind of its answer, and where that has tables. */",
         "export const QUESTIONS = {", *rows, "} as const;",
     ])  # fmt: skip
 

@@ -191,4 +191,4 @@ def _with_ids(node: TracedNode, ids: dict[str, int]) -> TracedNode:
     return replace(node, operations=tuple([ids[name] for name in names if name in ids]))
 
 
-__all__ = ["NOTHING_RUNS", "RecordedFeed"]
+__all__ = ["RecordedFeed"]
