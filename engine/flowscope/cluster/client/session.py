@@ -183,7 +183,11 @@ class ClusterSession:
             return e
 
     def _told(
-        self, task: str, keys: Sequence[tuple[str, str]], asked: PendingAnswer | OpError, until: float
+        self,
+        task: str,
+        keys: Sequence[tuple[str, str]],
+        asked: PendingAnswer | OpError,
+        until: float,
     ) -> list[Any]:
         """A task's answer to a question about variables."""
         try:
