@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-FIRST_WORDS = re.compile(r'"""Returns what\b')
+FIRST_WORDS = re.compile(r'"""(Returns what|Who)\b|: Returns what\b')
 
 
 def found(root: Path) -> Counter[str]:
@@ -27,3 +27,5 @@ def test_docstrings_say_the_thing_and_not_what_is_returned(root: Path) -> None:
 def test_a_docstring_that_begins_so_is_counted() -> None:
     text = 'def f():\n    """Returns what is there."""\n    """Returns whatever."""\n'
     assert len(FIRST_WORDS.findall(text)) == 1
+    text = '#: Returns what is there.\n    """Who is there."""\n    """Whole."""\n'
+    assert len(FIRST_WORDS.findall(text)) == 2

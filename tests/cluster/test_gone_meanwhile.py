@@ -203,7 +203,7 @@ SHIPPING: dict[str, tuple[Any, str, int]] = {
 def test_a_worker_that_is_killed_around_a_step_is_lost_for_all_when_it_ends(
     at: str, cluster: Cluster, graph: fs.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has the error finds the worker lost, or back in another life."""
+    """The error is raised when the worker is lost, or back in another life."""
     victim = cluster.task(TASKS[1])
     with fs.device(TASKS[0]):
         x = fs.random_normal([1000])

@@ -172,7 +172,7 @@ def test_first_task_is_killed_and_restarted(tasks: Tasks) -> None:
 
 @pytest.mark.slow
 def test_sessions_wait_for_the_tasks_that_they_ask_for(graph: fs.Graph) -> None:
-    """Who is missing is named, with the address; a graph that asks for others does not wait."""
+    """A missing task is named, with the address; a graph that asks for others does not wait."""
     ps, worker = free_addresses(2)
     server = fs.train.Server({"ps": [ps], "worker": [worker]}, job_name="ps")
     try:

@@ -221,7 +221,7 @@ wrong(
 
 @hand_over("runtime.threads.host_calls")
 def functions_that_tell(run: Any, m: Any) -> None:
-    """Who asks to be told what a function returns is told once, however early or late it asks."""
+    """A callback for the result of a function is called once, however early or late it is set."""
     threads, told, has_come = m.HostThreads(), [], m.threading.Event()
 
     def finish(result: int) -> None:

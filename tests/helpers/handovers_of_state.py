@@ -263,7 +263,7 @@ wrong(
 
 @hand_over("runtime.state.queue_state")
 def waits_that_are_given_up(run: Any, m: Any) -> None:
-    """Who gives up gets nothing any more, or has got it: no element is lost, none comes twice."""
+    """A taker that gives up has an element or gets none: no element is lost, none comes twice."""
     queue = m.QueueState("q", 4, (None,), None)
     given_up, other = _Answers(), _Answers()
 

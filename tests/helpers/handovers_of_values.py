@@ -75,7 +75,7 @@ wrong(
 
 @hand_over("runtime.waits.rendezvous", "runtime.waits.gate")
 def a_wait_is_told(run: Any, m: Any) -> None:
-    """Who waits for a value is among those who wait, whatever the producer does."""
+    """A thread that waits for a value is among the waiters, whatever the producer does."""
     gate, box = new_gate(), m.Mailbox("a;b;c")
 
     def wait(is_done: Any, here: Any = None, until: float | None = None) -> None:

@@ -38,7 +38,7 @@ def all_large(monkeypatch):
 
 @pytest.fixture(params=[Nobody, AtOnce, None])
 def pools(request, monkeypatch):
-    """Who runs sections: the step itself, another thread at once, and whoever comes first."""
+    """The runners of sections: the step itself, another thread at once, and whoever comes first."""
     if request.param is not None:
         monkeypatch.setattr(ThreadPool, "tasks", lambda self: ForkTasks(request.param()))
 
@@ -87,7 +87,7 @@ def test_one_inter_op_thread_hands_nothing_out(all_large):
 
 
 def test_one_intra_op_thread_leaves_branches_to_others():
-    """Who shares one operation, and who runs several, are two numbers."""
+    """Sharing one operation and running several are counted apart."""
     pool = ThreadPool(size=1)
     pool._cores = 2
     ran = threading.Event()

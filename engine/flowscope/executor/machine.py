@@ -50,7 +50,7 @@ class Flag(Protocol):
 
 
 class MachineHost(Protocol):
-    """Who lets a machine `advance`."""
+    """The driver of a machine: it lets it `advance`."""
 
     @property
     def gate(self) -> Flag:

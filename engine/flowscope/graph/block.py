@@ -22,9 +22,9 @@ class Block:
         operations: In order of creation.
         built: How many operations it had when the operation that owns it was made in a notebook's
             cell; what comes later, gradients have added.
-        capture: Returns what stands in the block for a tensor of another; None where that is an
+        capture: The block's own tensor for one of another block; None where that is an
             error.
-        captured: Returns what stands in the block for tensors outside, with these.
+        captured: The block's own tensors for those outside, with these.
         name: Of the function whose body it is, "" for the graph's own: views tell bodies by it.
         what: What messages call it, e.g. "a function".
         forward: Another block that encloses it: the one that it is the gradient of.

@@ -301,7 +301,7 @@ def make_plan(
         devices: The devices by name; "" for a program without nodes.
         generator: `generator(run, op_seed)` makes a random generator.
         back_ends: The code back ends by name.
-        costs: Returns what the nodes of the program take; None for what follows from their shapes.
+        costs: Estimates the costs of the program's nodes; None for estimates from their shapes.
         before: The plan of the same request before operations were moved, and the devices that
             these ask for now, by their ids: what still holds of it is used.
     """

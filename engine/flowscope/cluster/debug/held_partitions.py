@@ -69,7 +69,7 @@ class HeldParts:
         gate: Where they are held.
         whole: The step.
         programs: What they run.
-        split: Returns what runs them; None before they have begun, and once they have ended.
+        split: The step that runs them; None before they have begun and after they have ended.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from flowscope.cluster.debug.partition_order import Position
 from flowscope.plan.ir.breakpoints import BreakTest, BreakTests, next_operation
 from flowscope.plan.ir.program import Node, Program, Value
 
-#: Returns what is alive, by the identities of the values.
+#: The live values, by their identities.
 Alive = Callable[[], Mapping[object, Any]]
 
 

@@ -174,7 +174,7 @@ def _age(circle: Iterable[WaitStatus]) -> float:
 
 
 class _Graph:
-    """Who waits for whom.
+    """The graph of waits: which process waits for which.
 
     Attributes:
         out: The waits of each device that waits.

@@ -49,7 +49,7 @@ class TaskFacts(Protocol):
 
 
 class HostOwner(Protocol):
-    """Who hosts devices in a worker."""
+    """The owner of the hosted devices of a worker."""
 
     name: str
     endpoint: Endpoint

@@ -39,7 +39,7 @@ class LoweredWatcher:
     keeps its number from program to program as long as it is called the same.
 
     Args:
-        tell: Returns what is told of a plan's nodes, whose numbers it adds.
+        tell: The messages of a plan's nodes, whose numbers it adds.
     """
 
     def __init__(self, tell: Tell | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Who watches: the views that were heard of lately. No clock: time comes in.
+"""The subscribers: the views that were heard of lately. No clock: time comes in.
 
 A view says when it closes, but one whose page was reloaded, crashed or lost its connection says
 nothing more. So a view counts only for a while after it was heard of, and says from time to time

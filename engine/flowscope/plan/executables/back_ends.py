@@ -32,7 +32,7 @@ from flowscope.plan.passes.regions import Region
 
 #: Runs a region: (gate, run, feeds, resources) -> its outputs.
 Function = Callable[..., tuple[Any, ...]]
-#: Returns what runs an `Execution` with the array modules of its nodes.
+#: Makes a function that runs an `Execution` with the array modules of its nodes.
 Drive = Callable[[Execution, Modules], Function]
 
 
@@ -159,7 +159,7 @@ class Tokens:
     """Has the executor's machine run a region.
 
     Args:
-        drive: Returns what runs an execution.
+        drive: Makes a function that runs an execution.
         is_compiled: Whether what need not wait is Python code; else operations run one by one.
     """
 
@@ -217,7 +217,7 @@ def code_back_ends(drive: Drive) -> dict[str, BackEnd]:
     """Returns the code back ends that there are, by name.
 
     Args:
-        drive: Returns what runs an `Execution` with the array modules of its nodes.
+        drive: Makes a function that runs an `Execution` with its nodes' array modules.
     """
     return {
         "python": PythonCode(),

@@ -35,7 +35,7 @@ def is_ambient(node: Node | None) -> bool:
 
 
 class Accesses:
-    """Who has touched each piece of state in a place, in program order."""
+    """The latest accesses to each piece of state in a block, in program order."""
 
     def __init__(self) -> None:
         self._last: dict[Key, Node] = {}
@@ -300,7 +300,7 @@ def copied(node: Node, stand_in: Callable[[Value], Value], control: Sequence[Nod
 
     Args:
         node: The node.
-        stand_in: Returns what stands for a value.
+        stand_in: The substitute of a value.
         control: What the copy waits for.
     """
     inputs = tuple([stand_in(v) for v in node.inputs])

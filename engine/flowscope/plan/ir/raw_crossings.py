@@ -29,7 +29,7 @@ def check_raw_crossings(program: Program, site_of: Callable[[str], str]) -> None
 
     Args:
         program: The program.
-        site_of: Returns what a device's partition is called.
+        site_of: The name of a device's partition.
 
     Raises:
         UnimplementedError: at the user's line of what makes the value.

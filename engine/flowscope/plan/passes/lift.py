@@ -30,7 +30,7 @@ from flowscope.plan.ir.structured import LoopNode, LoopOp
 
 #: The names of the frames around, from the outermost.
 Path = tuple[str, ...]
-#: Returns what stands in a scope for a value.
+#: The substitute of a value in a scope.
 Resolve = Callable[[Value], Value]
 
 
@@ -303,8 +303,8 @@ class _Lifter:
 
         Args:
             frame: The frame.
-            resolve: Returns what stands around the loop for a value from outside.
-            awaited: Returns what stands there for a node that is waited for.
+            resolve: The value outside of the loop for one that enters it.
+            awaited: The node there for one that is waited for.
         """
         parts = _Parts(frame)
         test, merges = parts.test, parts.merges
@@ -400,7 +400,7 @@ class _Scope:
 
     Attributes:
         parts: The loop's parts.
-        resolve: Returns what stands around the loop for a value from outside.
+        resolve: The value outside of the loop for one that enters it.
         is_body: Whether it is the body.
         values: What stands here for values of the frame.
         nodes: Its nodes.

@@ -136,7 +136,7 @@ def leader(component: Iterable[Node]) -> Node | None:
 
 
 def _precedence(node: Node) -> tuple[int, int]:
-    """Who makes a handle comes first, then who does not follow, then what was built first."""
+    """Sort key: makers of handles first, then nodes that follow none, in the order of creation."""
     rank = 0 if node.op.is_handle else 1 + _touches(node)
     return rank, node.origins[0].id if node.origins else 0
 

@@ -1,4 +1,4 @@
-"""Who makes a value, through loops and branches: there it lives.
+"""The node that makes a value, through loops and branches: the value lives there.
 
 A loop's variable lives where its next value is made, a list that a loop keeps where the kept values
 are made, an element of a list where the list lies. What a branch gives is made by its first block,

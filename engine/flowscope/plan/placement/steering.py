@@ -61,7 +61,7 @@ def _gone_by(uses: _Uses, found: set[Node]) -> set[Node]:
 
 
 class _Uses:
-    """Who reads each value, and for what.
+    """The readers of each value, and their purpose.
 
     Attributes:
         by_nodes: The nodes that compute with a value.

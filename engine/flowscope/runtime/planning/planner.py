@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from flowscope.runtime.session.remote import Remote
     from flowscope.runtime.trace.part_trace import PartPlan
 
-#: Returns what stands around the function of a plan.
+#: Wraps the function of a plan.
 Around = Callable[[Plan, Function], Function]
 _STRUCTURES = (list, tuple, Mapping)
 
@@ -61,14 +61,14 @@ class Planner:
 
     Attributes:
         calls: What was planned.
-        state: Returns what a handle stands for: where a variable's value is kept, a queue, a lock.
+        state: The state of a handle: where a variable's value is kept, a queue, a lock.
         placements: Device of each operation that was planned, by id.
         placement_version: Grows with every change of them.
         moves: The numbers of the graph's edits that only gave an operation another device.
         back_ends: The code back ends, by the names that partitions have.
         queues: The queues that steps use, by the ids of the operations of their handles.
         breakpoints: Returns those of a plan; None where none were set.
-        around: Returns what is run in the place of a plan's function; None for that itself.
+        around: Wraps the function of each plan; None for no wrapper.
     """
 
     def __init__(

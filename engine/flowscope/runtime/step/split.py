@@ -88,7 +88,7 @@ class SplitFunction:
         parts: The partitions; the first one runs on the caller's thread.
         by_op: Whether operations run one at a time.
         channel: Makes the channel of a step.
-        plans: Returns what traces of the partitions ask; None where they are not traced.
+        plans: The plans of the partitions' traces; None where they are not traced.
     """
 
     def __init__(

@@ -366,7 +366,7 @@ class StepTrace:
 
 
 class Tracer(Protocol):
-    """Who wants steps of a session traced."""
+    """A tracer: something that wants steps of a session traced."""
 
     def wants(self, plan: Plan) -> bool:
         """Whether the step that begins is to be traced."""

@@ -1,4 +1,4 @@
-"""Who wants steps traced comes and goes, on any thread."""
+"""Attaches tracers to sessions and detaches them, from any thread."""
 
 from __future__ import annotations
 
