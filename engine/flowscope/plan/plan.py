@@ -30,6 +30,7 @@ from flowscope.plan.pipeline import PASSES, sources, stages
 
 if TYPE_CHECKING:
     from flowscope.plan.analysis.saved_for_backward import SavedForBackward
+    from flowscope.plan.codegen.native_hooks import LoopCompiler, NativeMaker
     from flowscope.plan.ir.tensor_map import TensorAt, TensorMap
     from flowscope.plan.partition.compiled_partitions import CompiledPartition
     from flowscope.plan.placement.by_cost import ByCost
@@ -43,6 +44,7 @@ STAGES = (
     "lower",
     "program",
     "code",
+    "native",
 )
 
 
@@ -64,6 +66,9 @@ class PlanningDevice(Protocol):
     @property
     def make_tasks(self) -> MakeTasks | None:
         """Has other threads run parts of code early; None where one thread does it all."""
+
+    def native_compiler(self) -> LoopCompiler | None:
+        """What compiles loops of single numbers while they run; None where all stays Python."""
 
     def active(self) -> AbstractContextManager[Any]:
         """Returns a context in which new arrays of `xp` lie on the device."""
@@ -158,6 +163,9 @@ class Plan:
     sources: tuple[tuple[str, Program], ...]
     #: The program as it was placed, before anything was put in between.
     placed: Program
+    #: Returns what compiles loops of single numbers; see `PlanningDevice`.
+    native: NativeMaker
+    modules: Modules
 
     @property
     def handles(self) -> tuple[Node, ...]:
@@ -265,7 +273,8 @@ class Plan:
             stage: The name of a pass, such as "prune", "inline", "licm" or "simplify" (see
                 `flowscope.plan.pipeline`): the program after it; "program": the program that is
                 run; "partition": what each device runs of it; "lower": what the executor runs;
-                "code": the generated code.
+                "code": the generated code; "native": its loops, and for each whether it runs as
+                machine code, or why not.
 
         Raises:
             InvalidArgumentError: if there is no such stage.
@@ -276,6 +285,10 @@ class Plan:
             return "\n\n".join(f"{p.title}\n{p.program.text()}" for p in self.partitions)
         if stage == "code":
             return self.executable.text or f"{self.request.mode} mode: no code"
+        if stage == "native":
+            from flowscope.plan.executables.native_report import native_text
+
+            return native_text(self.program, self.executable, self.native(), self.modules.of)
         if stage == "lower":
             return _lowered(self.executable.execution)
         for name, program in self.stages():
@@ -403,13 +416,20 @@ def compiled(
     modules = Modules(host.xp, devices, program.walk())
 
     def compile_part(name: str, part: Region, variant: Variant = PLAIN) -> Executable:
-        target = CodeTarget(modules, generator, host.parallel_for, made.operations, known)
+        target = CodeTarget(
+            modules,
+            generator,
+            host.parallel_for,
+            made.operations,
+            known,
+            native=host.native_compiler,
+        )
         return back_ends[name].compile(part, target, variant)
 
     def compile_variant(variant: Variant) -> Executable:
         target = CodeTarget(
             modules, generator, host.parallel_for, made.operations, known, host.make_tasks,
-            before if variant == PLAIN else None,
+            before if variant == PLAIN else None, host.native_compiler,
         )  # fmt: skip
         with nullcontext() if modules.current is None else modules.current.active():
             return back_ends[back_end].compile(region, target, variant)
@@ -426,6 +446,8 @@ def compiled(
         operations=made.operations,
         sources=made.sources,
         placed=made.placed,
+        native=host.native_compiler,
+        modules=modules,
     )
 
 

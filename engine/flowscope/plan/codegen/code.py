@@ -40,6 +40,8 @@ class Code:
     outlined: Mapping[int, Code]
     #: Which readings of a clock it leaves; None for none.
     stamps: StampTable | None = None
+    #: Its loops that machine code may take over: `flowscope.runtime.threads.native_loops`.
+    native: tuple[Any, ...] = ()
 
     @functools.cached_property
     def slots(self) -> SlotTable | None:

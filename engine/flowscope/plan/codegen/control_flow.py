@@ -22,6 +22,7 @@ from flowscope.plan.ir.structured import CondNode, LoopNode
 
 if TYPE_CHECKING:
     from flowscope.plan.codegen.function import BlockScope, Writer
+    from flowscope.plan.codegen.native_hooks import NativeHook
 
 
 @contextmanager
@@ -134,8 +135,11 @@ class _LoopWriter:
             writer.emit(f"{' = '.join(pushes)} = None", node)
         self.pushes = pushes
         self.counter = self._counter()
+        self.hook = self._hook()
         writer.work = 0.0
         self._loop()
+        if self.hook is not None:
+            writer.release_names([self.hook.at])
         for v, name in converted.items():
             del writer.converted[v]
             writer.release_names([name])
@@ -235,6 +239,19 @@ class _LoopWriter:
                 if after.node.inputs[0] is feed:
                     return name
         return None
+
+    def _hook(self) -> NativeHook | None:
+        """Writes the line with which a loop can be handed to machine code; None where it cannot."""
+        writer, node = self.writer, self.node
+        if writer.native_compiler is None or any(writer.probe.adds_to(b) for b in node.blocks):
+            return None
+        from flowscope.plan.codegen.native_hooks import NativeHook, why_python
+
+        if why_python(node, writer.modules.of) or (compiler := writer.native_compiler()) is None:
+            return None
+        hook = NativeHook(writer, node, compiler)
+        hook.begin(writer, self.counter, node in writer.entries)
+        return hook
 
     def _loop(self) -> None:
         writer, node = self.writer, self.node
@@ -342,6 +359,8 @@ class _LoopWriter:
             self._next(inner, places)
             if not self.counts_itself:
                 writer.emit(f"{self.counter} += 1", node)
+            if self.hook is not None:
+                self.hook.back_edge(writer, self.counter, self.limit, places)
             if is_safe_inside(writer, self.scope):
                 self._back_edge()
             else:

@@ -15,7 +15,7 @@ import itertools
 import linecache
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,6 +64,9 @@ from flowscope.plan.ir.program import Node, Program, Value
 from flowscope.plan.ir.structured import CondNode, LoopNode
 from flowscope.plan.passes.regions import Region
 
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.native_hooks import NativeMaker
+
 #: Op types that nothing is written for: their order is all they do.
 _SILENT = frozenset({"NoOp", "AwaitUpdate"})
 
@@ -82,6 +85,7 @@ def generate(
     costs: Costs | None = None,
     make_tasks: MakeTasks | None = None,
     before: Code | None = None,
+    native: NativeMaker | None = None,
 ) -> Code:
     """Returns the code of a region.
 
@@ -100,10 +104,12 @@ def generate(
             all. Variants do not overlap: what they tell is in the order of the program.
         before: Code of a program that may be much like it: what Python has compiled of it is used
             again where the source is the same. What the source names is the new program's.
+        native: Returns what compiles loops of single numbers; None where all stays Python.
     """
     probe = variant.probe()
     writer = Writer(region, modules, generator, deopt, entries or {}, parallel_for, inner_deopt)
     writer.probe, writer.costs = probe, costs or Costs()
+    writer.native_compiler = native
     if make_tasks is not None and variant == PLAIN:
         writer.namespace["make_tasks"] = make_tasks
         writer.sections = Sections(writer.program, writer.costs.seconds)
@@ -195,6 +201,9 @@ class Writer:
         #: What other threads may compute before its turn; None for nothing.
         self.sections: Sections | None = None
         self.is_outlined = is_outlined
+        #: Returns what compiles loops, and the loops that it was given.
+        self.native_compiler: NativeMaker | None = None
+        self.native: list[Any] = []
         self.inner_deopt = inner_deopt
         self.is_safe = is_safe
         #: Code of blocks that stand too deep in others, by the line that calls it.
@@ -253,7 +262,8 @@ class Writer:
         linecache.cache[filename] = (lambda: source,)
         weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
         stamps = self.probe.table(self.program)
-        return Code(function, source, tuple(self.lines), filename, self.outlined, stamps)
+        lines, native = tuple(self.lines), tuple(self.native)
+        return Code(function, source, lines, filename, self.outlined, stamps, native)
 
     def nodes(self, scope: BlockScope) -> None:
         """Writes the nodes of a block."""
@@ -304,7 +314,7 @@ class Writer:
             is_safe=False,
             is_outlined=True,
         )
-        inner.costs = self.costs
+        inner.costs, inner.native_compiler = self.costs, self.native_compiler
         return inner.code()
 
     def constant(self, node: Node) -> None:

@@ -46,7 +46,7 @@ def write_outlined(writer: Writer, scope: BlockScope, node: Node, name: str) -> 
         writer.probe,
         is_outlined=True,
     )
-    inner.costs = writer.costs
+    inner.costs, inner.native_compiler = writer.costs, writer.native_compiler
     code = inner.code()
     writer.namespace[name] = code.function
     arguments = "".join(f"{writer.boxed(v)}, " for v in taken)

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 class Probe:
-    """What a variant adds to one function, and those that it calls; this one adds nothing."""
+    """What a variant adds to one function, and those that it calls; this one adds nothing.
+
+    Attributes:
+        asks: Whether the code asks at breakpoints.
+    """
+
+    asks = False
 
     def adds_to(self, block: Program) -> bool:
         """Whether it adds lines in a block: the block has to be written line by line then."""
@@ -87,6 +93,8 @@ class Breakpoints(Variant):
 
 
 class _BreakpointProbe(Probe):
+    asks = True
+
     def __init__(self, chosen: Breakpoints) -> None:
         self._chosen = chosen
         self._asked = BreakpointTable()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flowscope.errors import UnimplementedError
 from flowscope.graph.lazy import frozen
@@ -30,6 +30,9 @@ from flowscope.plan.ir.invocation import Invocation, InvocationError, Probe
 from flowscope.plan.ir.modules import Modules
 from flowscope.plan.passes.regions import Region
 
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.native_hooks import NativeMaker
+
 #: Runs a region: (gate, run, feeds, resources) -> its outputs.
 Function = Callable[..., tuple[Any, ...]]
 #: Makes a function that runs an `Execution` with the array modules of its nodes.
@@ -48,6 +51,7 @@ class CodeTarget:
         costs: What nodes take; None for what follows from their shapes.
         make_tasks: Has other threads run parts of code early; None where one thread does it all.
         before: Code of a program that may be much like it; see `generate`.
+        native: Returns what compiles loops of single numbers; None where all stays Python.
     """
 
     modules: Modules
@@ -57,6 +61,7 @@ class CodeTarget:
     costs: Costs | None = None
     make_tasks: MakeTasks | None = None
     before: Code | None = None
+    native: NativeMaker | None = None
 
 
 class Executable:
@@ -126,7 +131,7 @@ class PythonCode:
     def compile(self, region: Region, target: CodeTarget, variant: Variant = PLAIN) -> Executable:
         """The executable of a region."""
         modules, generator = target.modules, variant.generator(target.generator)
-        stepper = Stepper(region, modules, generator)
+        stepper = Stepper(region, modules, generator, target.native)
         code = generate(
             region,
             modules,
@@ -137,6 +142,7 @@ class PythonCode:
             costs=target.costs,
             make_tasks=target.make_tasks,
             before=target.before,
+            native=target.native,
         )
         by_op = OpByOp()
         return Executable(
@@ -173,12 +179,12 @@ class Tokens:
             return Tokens(self._drive, is_compiled=False).compile(region, target)
         _check_plain(variant, "tokens")
         modules, generator = target.modules, target.generator
-        parallel_for = target.parallel_for
+        parallel_for, native = target.parallel_for, target.native
 
         def write(part: Region) -> Code:
             told = region_generator(generator)
-            rest = Stepper(part, modules, told).rest
-            return generate(part, modules, told, rest, parallel_for=parallel_for)
+            rest = Stepper(part, modules, told, native).rest
+            return generate(part, modules, told, rest, parallel_for=parallel_for, native=native)
 
         def write_optimistic(part: Region) -> Code:
             return generate(
@@ -188,6 +194,7 @@ class Tokens:
                 to_executor,
                 parallel_for=parallel_for,
                 inner_deopt=to_executor,
+                native=native,
             )
 
         if self._is_compiled:

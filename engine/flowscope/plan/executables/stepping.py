@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from flowscope.plan.ir.program import Node, Value
 from flowscope.plan.ir.structured import LoopNode, loop_name
 from flowscope.plan.passes.regions import Region
 
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.native_hooks import NativeMaker
+
 
 class Stepper:
     """Runs a region, or the rest of it, one operation at a time, and its loops as code again.
@@ -37,12 +40,20 @@ class Stepper:
         region: The region.
         modules: The array modules of its nodes.
         generator: See `flowscope.plan.codegen.function`.
+        native: Returns what compiles loops of single numbers; None where all stays Python.
     """
 
-    def __init__(self, region: Region, modules: Modules, generator: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        region: Region,
+        modules: Modules,
+        generator: Callable[..., Any],
+        native: NativeMaker | None = None,
+    ) -> None:
         self._region = region
         self._modules = modules
         self._generator = generator
+        self._native = native
         #: The code of loops that have begun, and the breakpoints that it asks at.
         self._loops: dict[Node, tuple[Variant, Code, tuple[Value, ...]]] = {}
 
@@ -122,7 +133,10 @@ class Stepper:
         )
         entries: dict[Node, OsrEntry] = {clone: OsrEntry(node, count, pushes)}
         generator = nested_generator(self._generator)
-        code = generate(region, self._modules, generator, to_caller, entries, variant=variant)
+        code = generate(
+            region, self._modules, generator, to_caller, entries, variant=variant,
+            native=self._native,
+        )  # fmt: skip
         return code, captured
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowscope.graph.values.host_values import on_host
 from flowscope.runtime.devices.device import Device, DeviceMemory, MakeTasks, ParallelFor
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.native_hooks import LoopCompiler
 
 
 class Cpu(Device):
@@ -33,6 +36,13 @@ class Cpu(Device):
         super().__init__(index)
         self.parallel_for = parallel_for
         self.make_tasks = make_tasks
+
+    def native_compiler(self) -> LoopCompiler | None:
+        from flowscope.runtime.threads.native_loops import (
+            native_compiler,
+        )  # most plans have no loop
+
+        return native_compiler()
 
     def put(self, value: Any) -> Any:
         return on_host(value)

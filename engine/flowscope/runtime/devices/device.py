@@ -11,11 +11,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.plan.analysis.device_profile import CPU_PROFILE, DeviceProfile
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.native_hooks import LoopCompiler
 
 #: Has several threads take parts of a kernel: (how many, what takes one).
 ParallelFor = Callable[[int, Callable[[int], None]], None]
@@ -64,6 +67,10 @@ class Device(ABC):
         self.index = index
         self.name = f"{LOCAL_TASK}/device:{self.device_type}:{index}"
         self.incarnation = int.from_bytes(os.urandom(8))
+
+    def native_compiler(self) -> LoopCompiler | None:
+        """What compiles loops of single numbers while they run; None where all stays Python."""
+        return None
 
     def belong_to(self, task: str) -> None:
         """Makes it a device of a task of a cluster, before anybody uses it."""

@@ -166,8 +166,13 @@ class Step:
     @property
     def is_wanted(self) -> bool:
         """Whether it is to call the gate at its next safepoint, though that is open."""
+        return self.is_asked or self.deadline is not None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it is to call the gate for another reason than its deadline."""
         is_told = self.is_looked_at or self.is_stopping or self.is_rearmed
-        return is_told or self.keeps_turns or self.deadline is not None
+        return is_told or self.keeps_turns
 
     # -- steps inside of steps ------------------------------------------------------------------
 
