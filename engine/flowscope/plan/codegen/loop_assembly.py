@@ -264,21 +264,20 @@ class _LoopAssembly:
         then, other, end = code.labels("then", "other", "end")
         code.lines.append(f"  br i1 {test.text}, label %{then}, label %{other}")
         before, left = code.cost, self.left
-        found, ends, spent, costs = [], [], [], []
+        found, ends, spent = [], [], []
         for label, block in zip((then, other), node.blocks, strict=True):
             code.begin(label)
             self.left, code.cost = left, 0
             self._block(block)
             found.append([self._value(v) for v in block.fetches])
             spent.append(code.emit(f"sub i64 {self.left}, {code.cost}"))
-            costs.append(code.cost)
             ends.append(code.label)
             code.lines.append(f"  br label %{end}")
         code.begin(end)
         pairs = [*zip(*found, strict=True)]
         for out, (a, b) in zip(node.outputs, pairs, strict=True):
             self._values[out] = self._join(a, b, ends)
-        self.left = self._join(*[Number(s, "i64") for s in spent], ends).text
+        self.left = self._join(Number(spent[0], "i64"), Number(spent[1], "i64"), ends).text
         code.cost = before
 
     def _join(self, a: Number, b: Number, ends: list[str]) -> Number:

@@ -153,7 +153,8 @@ class Instructions:
         """Writes an expression."""
         kind, operands, value = found
         if kind == "input":
-            return inputs[value]
+            given_number: Number = inputs[value]
+            return given_number
         if kind == "number":
             return Number(repr(value), "")
         given = [self.expression(one, inputs) for one in operands]

@@ -32,10 +32,11 @@ def native_text(
         xp_of: Returns the array module of a node's device.
     """
     made = {} if executable.code is None else {n.node: n for n in _loops(executable.code)}
-    lines = []
-    for node in program.walk():
-        if isinstance(node, LoopNode):
-            lines.append(f"{loop_name(node)}: {_line(node, made.get(node), compiler, xp_of)}")
+    lines = [
+        f"{loop_name(node)}: {_line(node, made.get(node), compiler, xp_of)}"
+        for node in program.walk()
+        if isinstance(node, LoopNode)
+    ]
     return "\n".join(lines) or "no loops"
 
 

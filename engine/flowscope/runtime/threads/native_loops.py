@@ -223,10 +223,7 @@ class _Code:
 
 
 class NativeCompiler:
-    """Compiles loops on a thread of its own, one after the other.
-
-    Only what has a module in this process: where llvmlite is not installed there is none.
-    """
+    """Compiles loops on a thread of its own, one after the other."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
