@@ -201,9 +201,8 @@ class Writer:
         #: What other threads may compute before its turn; None for nothing.
         self.sections: Sections | None = None
         self.is_outlined = is_outlined
-        #: Returns what compiles loops, and the loops that it was given.
         self.native_compiler: NativeMaker | None = None
-        self.native: list[Any] = []
+        self.native: list[Any] = []  # the loops that it was given
         self.inner_deopt = inner_deopt
         self.is_safe = is_safe
         #: Code of blocks that stand too deep in others, by the line that calls it.
@@ -262,8 +261,8 @@ class Writer:
         linecache.cache[filename] = (lambda: source,)
         weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
         stamps = self.probe.table(self.program)
-        lines, native = tuple(self.lines), tuple(self.native)
-        return Code(function, source, lines, filename, self.outlined, stamps, native)
+        lines, loops = tuple(self.lines), tuple(self.native)
+        return Code(function, source, lines, filename, self.outlined, stamps, loops)
 
     def nodes(self, scope: BlockScope) -> None:
         """Writes the nodes of a block."""
@@ -303,17 +302,11 @@ class Writer:
 
     def of_section(self, region: Region) -> Code:
         """Returns the code of a section: no step is held in it."""
+        generator, deopt = self.namespace["generator"], self.inner_deopt
         inner = Writer(
-            region,
-            self.modules,
-            self.namespace["generator"],
-            self.inner_deopt,
-            {},
-            self.parallel_for,
-            self.inner_deopt,
-            is_safe=False,
-            is_outlined=True,
-        )
+            region, self.modules, generator, deopt, {}, self.parallel_for, deopt,
+            is_safe=False, is_outlined=True,
+        )  # fmt: skip
         inner.costs, inner.native_compiler = self.costs, self.native_compiler
         return inner.code()
 

@@ -22,6 +22,7 @@ from flowscope.errors import UnimplementedError
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
 from flowscope.graph.values.dtypes import resource
+from flowscope.ops.core.flow import NoOp
 from flowscope.plan.codegen.scalar_assembly import (
     Instructions,
     Number,
@@ -233,7 +234,7 @@ class _LoopAssembly:
             self._branches(node)
         elif isinstance(node.op, Const):
             values[node.outputs[0]] = constant(node.outputs[0])
-        elif node.op.type != "NoOp":
+        elif not isinstance(node.op, NoOp):
             if len(node.outputs) != 1:
                 raise UnimplementedError(f"{node.op.type} ({node.name}) has no native form")
             given = [self._value(v) for v in node.inputs]

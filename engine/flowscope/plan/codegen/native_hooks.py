@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from flowscope.graph.op import Op
+from flowscope.ops.core.flow import NoOp
 from flowscope.plan.codegen.loop_assembly import captured_values
 from flowscope.plan.codegen.scalar_assembly import TYPES
 from flowscope.plan.ir.structured import LoopNode
@@ -108,11 +110,12 @@ def why_python(node: LoopNode, xp_of: Callable[[Any], Any]) -> str:
         for v in block.feeds:
             if not _is_number(v):
                 return f"its variable {v.label} is {v.spec.dtype.name}{_shape(v)}: no single number"
-    for inner in (n for block in node.blocks for n in block.walk()):
+    nodes = [n for block in node.blocks for n in block.walk()]
+    for inner in sorted(nodes, key=lambda n: not _does_more(n.op)):
         op = inner.op
-        if inner.blocks or op.type == "NoOp":
+        if inner.blocks or isinstance(op, NoOp):
             continue
-        if op.is_random or op.is_stateful or op.is_blocking or op.is_handle:
+        if _does_more(op):
             return f"{op.type} ({inner.name}) does more than to compute a number"
         for v in (*inner.inputs, *inner.outputs):
             if not _is_number(v):
@@ -122,6 +125,10 @@ def why_python(node: LoopNode, xp_of: Callable[[Any], Any]) -> str:
             if getattr(xp_of(inner), "xp", None) is not np:
                 return f"{op.type} ({inner.name}) runs on {inner.device}"
     return ""
+
+
+def _does_more(op: Op) -> bool:
+    return op.is_random or op.is_stateful or op.is_blocking or op.is_handle
 
 
 def _is_number(value: Any) -> bool:

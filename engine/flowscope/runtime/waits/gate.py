@@ -106,13 +106,6 @@ class Gate(GateOfPreparations):
             return "paused"
         return self._state
 
-    @property
-    def is_timed_only(self) -> bool:
-        """Whether steps come to their safepoints for nothing but to look at the clock."""
-        if self._state != "open" or self._pace_s or self._is_signalled:
-            return False
-        return not any(s.is_asked for s in self.inside)
-
     def request(self, request: Literal["pause", "resume", "stop", "close"]) -> None:
         """Asks for something; from any thread, a signal handler too. Returns at once."""
         self._ask(request)

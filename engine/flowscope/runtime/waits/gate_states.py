@@ -175,6 +175,15 @@ class GateOfPreparations:
         _changed: threading.Condition
         inside: Any
         preparing: set[Preparation]
+        _pace_s: float
+        _is_signalled: bool
+
+    @property
+    def is_timed_only(self) -> bool:
+        """Whether steps come to their safepoints for nothing but to look at the clock."""
+        if self._state != "open" or self._pace_s or self._is_signalled:
+            return False
+        return not any(s.is_asked for s in self.inside)
 
     def begin_preparation(self, one: Preparation) -> None:
         """Notes that a thread prepares something: a stop is meant for that, too."""
