@@ -163,7 +163,7 @@ class Plan:
     sources: tuple[tuple[str, Program], ...]
     #: The program as it was placed, before anything was put in between.
     placed: Program
-    #: Returns what compiles loops of single numbers; see `PlanningDevice`.
+    #: Makes the compiler of loops of single numbers; see `PlanningDevice`.
     native: NativeMaker
     modules: Modules
 

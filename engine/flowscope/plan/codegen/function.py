@@ -104,7 +104,7 @@ def generate(
             all. Variants do not overlap: what they tell is in the order of the program.
         before: Code of a program that may be much like it: what Python has compiled of it is used
             again where the source is the same. What the source names is the new program's.
-        native: Returns what compiles loops of single numbers; None where all stays Python.
+        native: Makes the compiler of loops of single numbers; None where all stays Python.
     """
     probe = variant.probe()
     writer = Writer(region, modules, generator, deopt, entries or {}, parallel_for, inner_deopt)
@@ -202,7 +202,7 @@ class Writer:
         self.sections: Sections | None = None
         self.is_outlined = is_outlined
         self.native_compiler: NativeMaker | None = None
-        self.native: list[Any] = []  # the loops that it was given
+        self.native: list[Any] = []  # loops for machine code
         self.inner_deopt = inner_deopt
         self.is_safe = is_safe
         #: Code of blocks that stand too deep in others, by the line that calls it.
@@ -261,8 +261,8 @@ class Writer:
         linecache.cache[filename] = (lambda: source,)
         weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
         stamps = self.probe.table(self.program)
-        lines, loops = tuple(self.lines), tuple(self.native)
-        return Code(function, source, lines, filename, self.outlined, stamps, loops)
+        lines, native = tuple(self.lines), tuple(self.native)
+        return Code(function, source, lines, filename, self.outlined, stamps, native)
 
     def nodes(self, scope: BlockScope) -> None:
         """Writes the nodes of a block."""
@@ -304,18 +304,16 @@ class Writer:
         """Returns the code of a section: no step is held in it."""
         generator, deopt = self.namespace["generator"], self.inner_deopt
         inner = Writer(
-            region, self.modules, generator, deopt, {}, self.parallel_for, deopt,
-            is_safe=False, is_outlined=True,
-        )  # fmt: skip
+            region, self.modules, generator, deopt, {}, self.parallel_for, deopt, False, None, True
+        )
         inner.costs, inner.native_compiler = self.costs, self.native_compiler
         return inner.code()
 
     def constant(self, node: Node) -> None:
         """Makes a constant a global of the function."""
-        name = f"c{self.globals}"
+        name = self.place[node.outputs[0]] = f"c{self.globals}"
         self.globals += 1
         self.namespace[name] = self.modules.kernel(node)(self.modules.of(node))
-        self.place[node.outputs[0]] = name
 
     def module(self, node: Node) -> str:
         """Returns the name that the array module of a node's device has in the code.

@@ -38,7 +38,7 @@ class LoopCompiler(Protocol):
     def loop(
         self, node: LoopNode, boxes: tuple[Callable[[Any], Any] | None, ...], is_asked: bool
     ) -> Any:
-        """Returns what generated code calls: `flowscope.runtime.threads.native_loops.NativeLoop`.
+        """The callable of generated code: `flowscope.runtime.threads.native_loops.NativeLoop`.
 
         Args:
             node: The loop.
@@ -50,7 +50,7 @@ class LoopCompiler(Protocol):
         """Why a loop has no machine code; "" if it would be compiled."""
 
 
-#: Returns what compiles loops; None where all stays Python. Asked where there is a loop.
+#: Makes the compiler of loops; None where all stays Python. Asked where there is a loop.
 NativeMaker = Callable[[], LoopCompiler | None]
 
 

@@ -51,7 +51,7 @@ class CodeTarget:
         costs: What nodes take; None for what follows from their shapes.
         make_tasks: Has other threads run parts of code early; None where one thread does it all.
         before: Code of a program that may be much like it; see `generate`.
-        native: Returns what compiles loops of single numbers; None where all stays Python.
+        native: Makes the compiler of loops of single numbers; None where all stays Python.
     """
 
     modules: Modules

@@ -40,7 +40,7 @@ class Stepper:
         region: The region.
         modules: The array modules of its nodes.
         generator: See `flowscope.plan.codegen.function`.
-        native: Returns what compiles loops of single numbers; None where all stays Python.
+        native: Makes the compiler of loops of single numbers; None where all stays Python.
     """
 
     def __init__(

@@ -293,7 +293,7 @@ class NativeCompiler:
 
 @functools.cache
 def native_compiler() -> NativeCompiler | None:
-    """Returns what compiles this process's loops; None where llvmlite is not installed."""
+    """The compiler of this process's loops; None where llvmlite is not installed."""
     if sys.maxsize < 2**32 or importlib.util.find_spec("llvmlite") is None:
         return None
     return NativeCompiler()
@@ -340,7 +340,7 @@ def _pointer(address: int) -> int:
 
 
 def _clock() -> Callable[[], float]:
-    """Returns what measures the time of calls: this thread's, without waiting for locks."""
+    """The clock that measures calls: this thread's time, without waits for locks."""
     is_fine = time.get_clock_info("thread_time").resolution < 1e-4
     return time.thread_time if is_fine else time.perf_counter
 
