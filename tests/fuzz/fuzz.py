@@ -1,8 +1,8 @@
-"""Runs random programs in all modes for some minutes; prints the seeds that show a defect.
+"""Runs random programs and random loops in all modes for some minutes; prints the seeds that show a defect.
 
     python tests/fuzz/fuzz.py --minutes 5 --seed 1000
 
-What a seed stands for is in tests/helpers/random_programs.py. `--seed N --minutes 0` runs one.
+What a seed stands for is in tests/helpers/random_programs.py, and random_loops.py. `--seed N --minutes 0` runs one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ sys.path[:0] = [str(TESTS / "helpers"), str(TESTS / "ops")]
 
 def main() -> int:
     """Returns the number of seeds that failed, for the shell at most 1."""
+    import random_loops
     from random_programs import check
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -30,6 +31,7 @@ def main() -> int:
     while seed == chosen.seed or time.monotonic() < end:
         try:
             check(seed)
+            random_loops.check(seed)
         except Exception as error:
             failed += 1
             print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
