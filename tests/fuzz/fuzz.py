@@ -1,8 +1,9 @@
-"""Runs random programs and random loops in all modes for some minutes; prints the seeds that show a defect.
+"""Runs random programs and loops in all modes for some minutes; prints seeds that show a defect.
 
     python tests/fuzz/fuzz.py --minutes 5 --seed 1000
 
-What a seed stands for is in tests/helpers/random_programs.py, and random_loops.py. `--seed N --minutes 0` runs one.
+What a seed stands for is in tests/helpers/random_programs.py and random_loops.py.
+`--seed N --minutes 0` runs one.
 """
 
 from __future__ import annotations
