@@ -89,9 +89,11 @@ def small(kind: str, what: str, bar: float, count: int, per: int = 1) -> Compari
 
 
 COMPARISONS = (
-    small("trivial", "trivial iteration", 1 / 25, 10_000),
-    small("ten", "iteration of ten ops", 1 / 8, 10_000),
-    small("nested", "iteration of a nested loop", 1 / 15, 100, 100),
+    small("trivial", "trivial iteration", 1 / 1000, 10_000),
+    small("ten", "ten ops, float32", 1 / 300, 10_000),
+    small("ten64", "ten ops, float64", 1 / 300, 10_000),
+    small("nested", "iteration of a nested loop", 1 / 1000, 100, 100),
+    small("branching", "10 inner, a branch in each", 1 / 1000, 1000),
     small("gradient", "gradient, per iteration", 0.4, 1000),
     Comparison("lstm", {"form": "loop"}, [Row("loop.value", "LSTM step, loop", bar=1.0)]),
     Comparison("lstm", {"form": "unrolled"}, [Row("unrolled.value", "LSTM unrolled", bar=1.0)], 5),
@@ -114,8 +116,8 @@ def table(rows: Sequence[Row]) -> str:
     lines = [f"{'':26}{'TensorFlow':>14}{'flowscope':>14}{'ratio':>9}{'bar':>8}"]
     for row in rows:
         peer, ours = time_text(row.peer), time_text(row.ours)
-        ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
-        bar = f"{row.bar:.2f}"
+        ratio = "" if row.ratio is None else f"{row.ratio:.5f}"
+        bar = f"{row.bar:.4f}"
         met = {True: "met", False: "MISSED", None: row.error or "?"}[row.is_met]
         lines.append(f"{row.what:26}{peer:>14}{ours:>14}{ratio:>9}{bar:>8}  {met}")
     return "\n".join(lines)

@@ -30,6 +30,27 @@ def ten(fs: Any, n: Any, w: Any) -> Any:
     return fs.while_loop(lambda i, y: i < n, body, start, back_prop=False)[1]
 
 
+def ten64(fs: Any, n: Any, w: Any) -> Any:
+    """Returns a loop of ten operations on float64."""
+    w, start = fs.cast(w, fs.float64), [fs.constant(0), fs.constant(1.0, fs.float64)]
+    body: Callable[..., Any] = lambda i, y: (i + 1, ten_ops(fs, y, w))  # noqa: E731
+    return fs.while_loop(lambda i, y: i < n, body, start, back_prop=False)[1]
+
+
+def branching(fs: Any, n: Any, w: Any) -> Any:
+    """Returns a loop around loops of 10 iterations, with a branch in each of these."""
+
+    def step(j: Any, t: Any) -> Any:
+        return j + 1, fs.cond(t > 2.0, lambda: t * 0.5, lambda: t * w + 0.3)
+
+    def outer(i: Any, s: Any) -> Any:
+        start = [fs.constant(0), s]
+        return i + 1, fs.while_loop(lambda j, t: j < 10, step, start, back_prop=False)[1]
+
+    start = [fs.constant(0), fs.constant(1.0)]
+    return fs.while_loop(lambda i, s: i < n, outer, start, back_prop=False)[1]
+
+
 def nested(fs: Any, n: Any, w: Any) -> Any:
     """Returns a loop around loops of 100 iterations."""
 
@@ -51,6 +72,10 @@ def gradient(fs: Any, n: Any, w: Any) -> Any:
     return fs.gradients(y, [w])[0]
 
 
+#: Seconds that a run takes at least.
+_SHORT_S = 0.003
+
+
 class SmallLoop:
     """A loop with little to do in each iteration, whose number is fed."""
 
@@ -64,6 +89,10 @@ class SmallLoop:
         self.feed = {n: count, w: 1.0001}
         self.iterations = iterations
         self.count = timed(self.run)
+        while best(self.run, 3) < _SHORT_S and self.feed[n] < 10**8:  # what a step costs is little
+            self.feed[n] *= 10
+            self.iterations *= 10
+            self.count = timed(self.run)
 
     def run(self) -> None:
         """Runs the loop."""

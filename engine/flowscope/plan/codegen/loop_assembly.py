@@ -21,8 +21,8 @@ from __future__ import annotations
 from flowscope.errors import UnimplementedError
 from flowscope.graph.constant import Const
 from flowscope.graph.lazy import frozen
-from flowscope.graph.values.dtypes import resource
 from flowscope.ops.core.flow import NoOp
+from flowscope.plan.codegen.native_hooks import captured_values
 from flowscope.plan.codegen.scalar_assembly import (
     Instructions,
     Number,
@@ -58,12 +58,6 @@ class LoopText:
     text: str
     layout: str
     results: str
-
-
-def captured_values(node: LoopNode) -> tuple[Value, ...]:
-    """What a loop reads from outside, without constants."""
-    values = dict.fromkeys(node.behind)
-    return tuple([v for v in values if v.spec.dtype is not resource and not is_constant(v)])
 
 
 def loop_text(node: LoopNode, numpy_loop: NumpyLoop) -> LoopText:
@@ -312,4 +306,4 @@ _HEAD = [
     f"  store [{_PLACES} x i64] [i64 8, i64 8, i64 8], ptr %strides",
 ]
 
-__all__ = ["HEAD", "LoopText", "captured_values", "loop_text"]
+__all__ = ["HEAD", "LoopText", "loop_text"]

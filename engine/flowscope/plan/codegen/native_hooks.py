@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from flowscope.graph.op import Op
+from flowscope.graph.values.dtypes import resource
 from flowscope.ops.core.flow import NoOp
-from flowscope.plan.codegen.loop_assembly import captured_values
-from flowscope.plan.codegen.scalar_assembly import TYPES
+from flowscope.plan.codegen.unboxed import is_constant
+from flowscope.plan.ir.program import Value
 from flowscope.plan.ir.structured import LoopNode
 
 if TYPE_CHECKING:
@@ -92,6 +93,12 @@ class NativeHook:
         writer.emit(f"if {counter} == {self.at}: {taken} = {self._name}(gate, {given})")
 
 
+def captured_values(node: LoopNode) -> tuple[Value, ...]:
+    """The values that a loop reads from outside, without constants."""
+    values = dict.fromkeys(node.behind)
+    return tuple([v for v in values if v.spec.dtype is not resource and not is_constant(v)])
+
+
 def why_python(node: LoopNode, xp_of: Callable[[Any], Any]) -> str:
     """Why a loop stays Python, as far as that is seen at once; "" if it may be compiled.
 
@@ -132,7 +139,7 @@ def _does_more(op: Op) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return value.spec.shape == () and value.spec.dtype.name in TYPES
+    return value.spec.shape == () and value.spec.dtype.name in _BOXES
 
 
 def _shape(value: Any) -> str:
@@ -142,4 +149,4 @@ def _shape(value: Any) -> str:
     )
 
 
-__all__ = ["LoopCompiler", "NativeHook", "NativeMaker", "why_python"]
+__all__ = ["LoopCompiler", "NativeHook", "NativeMaker", "captured_values", "why_python"]

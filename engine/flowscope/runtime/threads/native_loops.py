@@ -16,20 +16,22 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-import importlib.util
 import struct
 import sys
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Any, Literal
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from flowscope.errors import UnimplementedError
-from flowscope.plan.codegen.loop_assembly import LoopText, loop_text
 from flowscope.plan.ir.structured import LoopNode
+
+if TYPE_CHECKING:
+    from flowscope.plan.codegen.loop_assembly import LoopText
 
 #: Iterations in one run of a loop after which it is compiled; each run asks for one less.
 _HOT, _LEAST_HOT = 200, 8
@@ -251,6 +253,8 @@ class NativeCompiler:
 
     def why_not(self, node: LoopNode) -> str:
         """Why a loop has no machine code; "" if it would be compiled."""
+        from flowscope.plan.codegen.loop_assembly import loop_text  # not for the first step
+
         try:
             loop_text(node, numpy_loop)
         except UnimplementedError as error:
@@ -268,6 +272,8 @@ class NativeCompiler:
 
     def compile_now(self, loop: NativeLoop) -> None:
         """Compiles a loop, or refuses it; not on two threads at once."""
+        from flowscope.plan.codegen.loop_assembly import loop_text  # not for the first step
+
         try:
             loop.use(self._code(loop_text(loop.node, numpy_loop)))
         except UnimplementedError as error:
@@ -294,7 +300,7 @@ class NativeCompiler:
 @functools.cache
 def native_compiler() -> NativeCompiler | None:
     """The compiler of this process's loops; None where llvmlite is not installed."""
-    if sys.maxsize < 2**32 or importlib.util.find_spec("llvmlite") is None:
+    if sys.maxsize < 2**32 or PathFinder.find_spec("llvmlite") is None:
         return None
     return NativeCompiler()
 
