@@ -121,6 +121,18 @@ def test_the_plan_tells_why_a_loop_stays_python():
             assert "keeps lists" in tell(fs.gradients(grown, w))
 
 
+def test_a_loop_in_a_native_one_is_native():
+    with fs.Graph().as_default():
+        inner = lambda s: fs.while_loop(lambda j, s: j < 9, lambda j, s: (j + 1, s * 2), [0, s])  # noqa: E731
+        body = lambda i, s: (i + 1, inner(s)[1])  # noqa: E731
+        loop = fs.while_loop(lambda i, s: i < 50, body, [0, 3], back_prop=False)
+        with fs.Session() as session, compiled_at_once():
+            assert session.run(loop) == (50, 0)
+            first, second = session.plan(loop).text("native").splitlines()
+    assert (first, second) == ("while: native", "while/body/while: native, in while")
+    assert "loops" in fs.runtime_report(measure=False).used
+
+
 def test_one_breakpoint_in_a_loop_keeps_it_python():
     graph, loop = counting(300)
     with fs.Session(graph=graph) as session, compiled_at_once() as made:

@@ -32,11 +32,21 @@ def native_text(
         xp_of: Returns the array module of a node's device.
     """
     made = {} if executable.code is None else {n.node: n for n in _loops(executable.code)}
-    lines = [
-        f"{loop_name(node)}: {_line(node, made.get(node), compiler, xp_of)}"
+    around = {
+        inner: node
         for node in program.walk()
-        if isinstance(node, LoopNode)
-    ]
+        if node in made and made[node].state == "native"
+        for block in node.blocks
+        for inner in block.walk()
+    }
+    lines = []
+    for node in program.walk():
+        if not isinstance(node, LoopNode):
+            continue
+        line = _line(node, made.get(node), compiler, xp_of)
+        if node in around and node in made:
+            line = f"native, in {loop_name(around[node])}"
+        lines.append(f"{loop_name(node)}: {line}")
     return "\n".join(lines) or "no loops"
 
 

@@ -60,7 +60,8 @@ class RuntimeReport:
     """What is used on this machine.
 
     Attributes:
-        used: What is used, by topic: "flowscope", "cores", "BLAS", "threads", "oneDNN", "GPU".
+        used: What is used, by topic: "flowscope", "cores", "BLAS", "threads", "loops", "oneDNN",
+            "GPU".
         advice: What is missing.
     """
 
@@ -95,6 +96,7 @@ def runtime_report(measure: bool = True) -> RuntimeReport:
         "BLAS": "; ".join(map(_library_text, blas_kernels.libraries()))
         or "unknown to threadpoolctl",
         "threads": _threads_text(),
+        "loops": "of numbers become machine code" if _has_llvmlite() else "are Python: no llvmlite",
         "oneDNN": _onednn_text(),
         "GPU": _gpu_text(),
     }
