@@ -305,6 +305,29 @@ def test_many_wait_for_one_that_computes() -> None:
         assert sorted(found) == list(range(40))
 
 
+def test_two_first_steps_begin_with_one_dataset() -> None:
+    """Both make it, for neither has seen that of the other: one of them is taken."""
+    both = threading.Barrier(2)
+
+    def meet() -> Any:
+        both.wait(PATIENCE_S)
+        return np.int64(10)
+
+    count = fs.py_func(meet, [], fs.int64)
+    element = Dataset.range(count).make_one_shot_iterator().get_next()
+    with fs.Session() as session:
+        found: list[int] = []
+        threads = [
+            threading.Thread(target=lambda: found.append(int(session.run(element))))
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert sorted(found) == [0, 1]
+
+
 def test_elements_are_computed_at_the_same_time() -> None:
     """In the order of their numbers, three at a time: each waits for two others."""
     together = threading.Barrier(3)

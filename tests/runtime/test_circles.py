@@ -274,7 +274,7 @@ def test_no_garbage_is_collected_while_threads_are_looked_at(
     monkeypatch.setattr(
         local_waits.sys, "_current_frames", lambda: seen.append(gc.isenabled()) or {}
     )
-    threads = [threading.Thread(target=local_waits._frames) for _ in range(8)]
+    threads = [threading.Thread(target=local_waits._files) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -213,12 +213,12 @@ class IteratorState(QueueState):
 
     def ensure(self, factory: FunctionProgram) -> None:
         """Begins with the dataset that a function makes, unless it has begun with that."""
-        known = self._factories
-        if any(one is factory for one in known):
+        if any(one is factory for one in self._factories):
             return
         (made,) = ElementFunction(factory, (), PassControl(), 0, 0)(0, ())
         with self._lock:
-            if known and known[0] == factory:  # another plan's
+            known = self._factories  # another step may have begun with it meanwhile
+            if known and known[0] == factory:
                 known.append(factory)
                 del known[1:-_MOST_KNOWN]
                 return
