@@ -726,6 +726,11 @@ from flowscope.ops.sparse.sparse_tensor import (
     convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
     sparse_placeholder as sparse_placeholder,
 )
+from flowscope.ops.state.containers.accumulators import (
+    ConditionalAccumulator as ConditionalAccumulator,
+    ConditionalAccumulatorBase as ConditionalAccumulatorBase,
+    SparseConditionalAccumulator as SparseConditionalAccumulator,
+)
 from flowscope.ops.state.containers.barriers import (
     Barrier as Barrier,
 )
@@ -903,6 +908,8 @@ __all__ = [
     "AttrValue",
     "Barrier",
     "ClusterDef",
+    "ConditionalAccumulator",
+    "ConditionalAccumulatorBase",
     "ConfigProto",
     "Constant",
     "ControlFlowWarning",
@@ -964,6 +971,7 @@ __all__ = [
     "RunOptions",
     "Session",
     "SessionLog",
+    "SparseConditionalAccumulator",
     "SparseFeature",
     "SparseTensor",
     "SparseTensorSpec",

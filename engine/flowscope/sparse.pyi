@@ -44,8 +44,12 @@ from flowscope.ops.sparse.sparse_tensor import (
     SparseTensor as SparseTensor,
     sparse_placeholder as placeholder,
 )
+from flowscope.ops.state.containers.accumulators import (
+    SparseConditionalAccumulator as SparseConditionalAccumulator,
+)
 
 __all__ = [
+    "SparseConditionalAccumulator",
     "SparseTensor",
     "add",
     "concat",

@@ -9,7 +9,7 @@ const task = (n: number): string => `/job:worker/replica:0/task:${n}`;
 const WORKER: WorkerStatus = {
   task: task(0), worker: "alice", incarnation: "5f", host: "127.0.0.1", pid: 4711, devices: [`${task(0)}/device:CPU:0`, `${task(0)}/device:GPU:0`],
   health: "ok", reason: "", silent_s: 0.1, memory_bytes: 3e8, memory_limit: 4e8, held_bytes: 1_234_567, steps: 12, running: 1,
-  sent_bytes: 2e6, received_bytes: 500, clock_ahead_s: -0.0012, clock_error_s: 41e-6, round_trip_s: 82e-6, bytes_per_s: 1.9e9, queues: [{ name: "jobs", size: 3, capacity: 8, enqueues: 0, dequeues: 0 }], lost: [], transport: "sockets", is_encrypted: false,
+  sent_bytes: 2e6, received_bytes: 500, clock_ahead_s: -0.0012, clock_error_s: 41e-6, round_trip_s: 82e-6, bytes_per_s: 1.9e9, queues: [{ name: "jobs", size: 3, capacity: 8, enqueues: 0, dequeues: 0, stamp: null, dropped: 0 }], lost: [], transport: "sockets", is_encrypted: false,
 };
 const CLIENT: WorkerStatus = { ...WORKER, task: "/job:client/replica:0/task:0", worker: "", devices: [], memory_limit: null, clock_ahead_s: null, clock_error_s: null, queues: [], running: 0 };
 const WAIT: WaitStatus = { client: "c", step: 7, device: `${task(0)}/device:CPU:0`, peer: `${task(1)}/device:GPU:1`, what: "loop/h:0", kind: "value", seconds: 2.1 };

@@ -11,7 +11,7 @@ const SESSION: SessionState = {
   state: "running", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues: [], helpers: [], failure: null, debug: null,
   history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [],
 };
-const QUEUE: QueueState = { op: 0, size: 30, capacity: 40, enqueues: 0, dequeues: 0, is_closed: false, fills_itself: false, least: 0, per_s: null, waits: [], error: "" };
+const QUEUE: QueueState = { op: 0, size: 30, capacity: 40, enqueues: 0, dequeues: 0, is_closed: false, fills_itself: false, least: 0, per_s: null, waits: [], error: "", stamp: null, dropped: 0 };
 
 /** A model of a queue "shuffled", an operation "files/enqueue" and a session that tells these. */
 function modelOf(queue: Partial<QueueState>, helpers: readonly HelperState[] = []): GraphModel {
@@ -55,6 +55,16 @@ test("an iterator is told as a queue that fills itself", () => {
 test("the box of a queue has the mark of what stays in, and says that a producer failed", () => {
   const [note] = liveNotes(modelOf({ least: 10, error: "ValueError: no number" }), { fetches: [] });
   assert.deepEqual([note?.fill, note?.least, note?.text], [0.75, 0.25, "30/40, producer failed"]);
+});
+
+test("an accumulator tells how many gradients it has and needs, its time stamp and what it has dropped", () => {
+  const waits = [{ op: 1, name: "take", kind: "gradients", seconds: 3 }] as const;
+  const model = modelOf({ size: 3, capacity: 4, stamp: 7, dropped: 2, dequeues: 1, waits });
+  const [row] = queueRows(model);
+  assert.deepEqual([row?.size, row?.fill, row?.waits].map((x) => (typeof x === "string" ? plain(x) : x)), ["3 of 4 gradients, time stamp 7, 2 stale ones dropped", 0.75, ["take waits for gradients, 3 s"]]);
+  assert.deepEqual(liveNotes(model, { fetches: [] })[0]?.text, "3/4, step 7, 2 dropped");
+  const unasked = queueRows(modelOf({ size: 1, capacity: 0, stamp: 0, dropped: 1 }))[0];
+  assert.deepEqual([unasked?.size, unasked?.fill], ["1 gradient, time stamp 0, 1 stale one dropped", null]);
 });
 
 test("runners lead to their operation, coordinators and hooks to none; what changes is drawn anew", () => {

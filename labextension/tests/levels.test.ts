@@ -73,7 +73,7 @@ test("what runs for a branch alone whichever is taken is marked, and tells the b
 test("a queue's handle tells what is in the queue now", () => {
   const g = new GraphBuilder();
   const handle = g.op("FIFOQueue", "orders");
-  const queues = [{ op: handle, size: 3, capacity: 10, enqueues: 0, dequeues: 2, is_closed: true, fills_itself: false, least: 2, per_s: 120, waits: [], error: "" }];
+  const queues = [{ op: handle, size: 3, capacity: 10, enqueues: 0, dequeues: 2, is_closed: true, fills_itself: false, least: 2, per_s: 120, waits: [], error: "", stamp: null, dropped: 0 }];
   const session = { state: "idle", steps: 1, steps_per_s: null, step_time_s: null, progress: null, queues, helpers: [], failure: null, debug: null, history: null, moved: null, summaries: null, devices: [], is_simulated: false, scalars: [] } as const;
   const model = modelOf(g.nodes, "graph", session);
   const [section] = queueSections(model, opBox(handle));

@@ -383,6 +383,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.state.variable_ops": "tests/runtime/test_variables.py",
     "flowscope.ops.state.training_ops": "tests/train/test_rules.py",
     "flowscope.ops.state.containers.queue_ops": "test_queues.py",
+    "flowscope.ops.state.containers.accumulators": "test_accumulators.py",
     "flowscope.ops.state.containers.barriers": "test_barriers_and_staging.py",
     "flowscope.ops.state.containers.locks": "test_locks.py",
     "flowscope.ops.state.containers.staging": "test_barriers_and_staging.py",

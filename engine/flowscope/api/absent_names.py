@@ -54,9 +54,6 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "data.experimental.unique"),
     ("positions of input as a hook", "fs.data.experimental.make_saveable_from_iterator has savers "
      "keep an iterator's position", "data.experimental.CheckpointInputPipelineHook"),
-    ("accumulators of gradients", "add gradients up in variables: fs.assign_add",
-     "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
-     "sparse.SparseConditionalAccumulator"),
     ("changes of images", "change images with Pillow or SciPy, and feed arrays; fs.image decodes "
      "and encodes them",
      "image.ResizeMethod image.adjust_brightness image.adjust_contrast image.adjust_gamma "

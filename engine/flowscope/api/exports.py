@@ -97,6 +97,7 @@ WHOLE = (
     "flowscope.ops.sparse.array_ops",
     "flowscope.ops.sparse.conversion",
     "flowscope.ops.sparse.sparse_tensor",
+    "flowscope.ops.state.containers.accumulators",
     "flowscope.ops.state.containers.barriers",
     "flowscope.ops.state.initializers",
     "flowscope.ops.state.containers.locks",
@@ -342,6 +343,7 @@ LAZY_PARTS = {
             "sparse_tensor_to_dense=to_dense sparse_to_indicator=to_indicator"
         ),
         "flowscope.ops.sparse.sparse_tensor": "SparseTensor sparse_placeholder=placeholder",
+        "flowscope.ops.state.containers.accumulators": "SparseConditionalAccumulator",
     },
     "spectral": {
         "flowscope.ops.signal.cosines": "dct idct",

@@ -287,6 +287,7 @@ PART_NAMES = {
         "flowscope.ops.sparse.sparse_tensor": (
             "SparseTensor sparse_placeholder=placeholder"
         ),
+        "flowscope.ops.state.containers.accumulators": "SparseConditionalAccumulator",
     },
     "spectral": {
         "flowscope.ops.signal.cosines": "dct idct",

@@ -207,6 +207,9 @@ NAMES = {
         "SparseTensor SparseTensorSpec SparseTensorValue convert_to_tensor_or_sparse_tensor "
         "sparse_placeholder"
     ),
+    "flowscope.ops.state.containers.accumulators": (
+        "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator"
+    ),
     "flowscope.ops.state.containers.barriers": "Barrier",
     "flowscope.ops.state.containers.locks": "CriticalSection",
     "flowscope.ops.state.containers.queues": (
@@ -440,6 +443,11 @@ OP_TYPES = {
     ),
     "flowscope.ops.sparse.sets": "SetOperation SetSize",
     "flowscope.ops.state.checkpoint_ops": "RestoreV2 SaveV2",
+    "flowscope.ops.state.containers.accumulators": (
+        "AccumulatorApplyGradient AccumulatorHandle AccumulatorNumAccumulated "
+        "AccumulatorSetGlobalStep AccumulatorTakeGradient SparseAccumulatorApplyGradient "
+        "SparseAccumulatorTakeGradient"
+    ),
     "flowscope.ops.state.containers.barriers": (
         "BarrierIncompleteSize BarrierInsertMany BarrierTakeMany"
     ),

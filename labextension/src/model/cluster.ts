@@ -3,6 +3,7 @@ import type { Wish } from "../wire/channel.js";
 import type { Cluster, ClusterStatus, WaitStatus, WorkerStatus } from "../wire/messages.js";
 import { taskText } from "./devices.js";
 import { duration, plural, whole } from "./figures.js";
+import { gradientsText } from "./input.js";
 import { bytesText } from "./running.js";
 import { Signal } from "./signal.js";
 
@@ -148,7 +149,7 @@ export function workerRows({ workers, waits }: ClusterStatus): WorkerRow[] {
       transport: transportText(worker),
       transportTitle: transportTitle(worker),
       waits: waits.filter(({ device }) => device.startsWith(`${worker.task}/`)).map(waitRow),
-      queues: worker.queues.map(({ name, size, capacity }) => `${name}: ${size} of ${capacity}`),
+      queues: worker.queues.map((one) => `${one.name}: ${one.stamp === null ? `${one.size} of ${one.capacity}` : gradientsText(one)}`),
     };
     return { ...row, title: titleOf(row) };
   });
@@ -173,7 +174,7 @@ function titleOf(row: Omit<WorkerRow, "title">): string {
 
 /** "2 variables, 1 queue and 1 lock"; "" for nothing. */
 export function lostText({ lost }: WorkerStatus): string {
-  const counts = (["variable", "queue", "lock", "table", "staging area", "reader"] as const).map((kind) => [kind, lost.filter((one) => one.kind === kind).length] as const);
+  const counts = (["variable", "queue", "lock", "table", "staging area", "accumulator", "reader"] as const).map((kind) => [kind, lost.filter((one) => one.kind === kind).length] as const);
   const parts = counts.filter(([, count]) => count > 0).map(([kind, count]) => plural(count, kind));
   return [parts.slice(0, -1).join(", "), ...parts.slice(-1)].filter((part) => part !== "").join(" and ");
 }

@@ -43,8 +43,16 @@ export function queueRows(model: GraphModel): QueueRow[] {
   });
 }
 
-/** "96 of 100, 50 stay in, closed"; of an iterator "3 of 8 ready, at its end". */
-export function sizeText({ size, capacity, least, is_closed: isClosed, fills_itself: isIterator }: QueueState): string {
+/** "3 of 4 gradients, time stamp 7, 2 stale ones dropped". */
+export function gradientsText({ size, capacity, stamp, dropped }: Pick<QueueState, "size" | "capacity" | "stamp" | "dropped">): string {
+  const count = capacity > 0 ? `${whole(size)} of ${plural(capacity, "gradient")}` : plural(size, "gradient");
+  return [count, `time stamp ${whole(stamp ?? 0)}`, ...(dropped > 0 ? [`${whole(dropped)} stale ${dropped === 1 ? "one" : "ones"} dropped`] : [])].join(", ");
+}
+
+/** "96 of 100, 50 stay in, closed"; of an iterator "3 of 8 ready, at its end"; of an accumulator as `gradientsText`. */
+export function sizeText(queue: QueueState): string {
+  const { size, capacity, least, is_closed: isClosed, fills_itself: isIterator } = queue;
+  if (queue.stamp !== null) return gradientsText(queue);
   if (isIterator) return [capacity > 0 ? `${whole(size)} of ${whole(capacity)} ready` : "computes when asked", ...(isClosed ? ["at its end"] : [])].join(", ");
   const bound = capacity < UNBOUNDED ? ` of ${whole(capacity)}` : "";
   return [`${whole(size)}${bound}`, ...(least > 0 && !isClosed ? [`${whole(least)} stay in`] : []), ...(isClosed ? ["closed"] : [])].join(", ");

@@ -37,13 +37,13 @@ export function alwaysSections(model: GraphModel, node: Node): Section[] {
 export function queueSections(model: GraphModel, box: BoxId | null): Section[] {
   const op = box === null ? null : opOf(box);
   const queue = model.session?.queues.find((one) => one.op === op);
-  return queue ? [{ title: "In the queue", facts: queueFacts(queue) }] : [];
+  return queue ? [{ title: queue.stamp === null ? "In the queue" : "In the accumulator", facts: queueFacts(queue) }] : [];
 }
 
 function queueFacts(queue: QueueState): Fact[] {
   const rate = queue.per_s === null ? [] : [{ name: "taken", value: `${significant(queue.per_s)} elements/s` }];
   return [
-    { name: "elements", value: sizeText(queue) }, ...rate, ...waitTexts(queue).map((value) => ({ name: "waiting", value })),
+    { name: queue.stamp === null ? "elements" : "gradients", value: sizeText(queue) }, ...rate, ...waitTexts(queue).map((value) => ({ name: "waiting", value })),
     ...(queue.error ? [{ name: "a producer failed", value: queue.error }] : []),
   ];
 }

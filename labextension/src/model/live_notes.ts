@@ -8,7 +8,7 @@ import { shortName } from "./scopes.js";
 /** What has to differ for these to be drawn anew. */
 export function liveKey(session: SessionState | null): string {
   if (session === null) return "";
-  const queues = session.queues.map(({ op, size, capacity, is_closed, error }) => `${op} ${size} ${capacity} ${is_closed} ${error}`);
+  const queues = session.queues.map(({ op, size, capacity, is_closed, error, stamp, dropped }) => `${op} ${size} ${capacity} ${is_closed} ${error} ${stamp} ${dropped}`);
   return [...session.scalars.map(({ name, step }) => `${name} ${step}`), ...queues].join(";");
 }
 
@@ -23,10 +23,11 @@ export function liveNotes(model: GraphModel, setup: Pick<RunSetup, "fetches">): 
     const own = op === null ? -1 : model.ownId(op);
     return model.nodes.has(own) && !told.has(own) ? [{ op: own, text: significant(value), badge: "live", curve, name: shortName(name) }] : [];
   });
-  const queues = session.queues.flatMap(({ op, size, capacity, is_closed, least, error, fills_itself: isIterator }): Note[] => {
+  const queues = session.queues.flatMap(({ op, size, capacity, is_closed, least, error, stamp, dropped, fills_itself: isIterator }): Note[] => {
     const own = model.ownId(op);
     if (isIterator && capacity === 0) return []; // nothing is kept that could be full
-    const text = `${whole(size)}/${whole(capacity)}${error ? ", producer failed" : is_closed ? ", closed" : ""}`;
+    const stale = dropped > 0 ? `, ${whole(dropped)} dropped` : "";
+    const text = `${whole(size)}/${whole(capacity)}${stamp === null ? "" : `, step ${whole(stamp)}${stale}`}${error ? ", producer failed" : is_closed ? ", closed" : ""}`;
     return model.nodes.has(own) ? [{ op: own, text, badge: "live", fill: capacity > 0 ? Math.min(1, size / capacity) : 0, ...(least > 0 && !is_closed ? { least: least / capacity } : {}), name: shortName(model.nodes.get(own)?.name ?? "") }] : [];
   });
   return [...scalars, ...queues];

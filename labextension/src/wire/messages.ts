@@ -19,18 +19,20 @@ export const COLUMNS = {
   is_result: "number",
 } as const;
 
-/** How full a queue of a worker is. */
+/** How full a queue or an accumulator of a worker is. */
 export interface QueueFill {
   readonly name: string;
   readonly size: number;
   readonly capacity: number;
   readonly enqueues: number;
   readonly dequeues: number;
+  readonly stamp: number | null;
+  readonly dropped: number;
 }
 
 /** Something that sessions of this client had on a worker, and that was lost with it. */
 export interface LostState {
-  readonly kind: "variable" | "queue" | "lock" | "table" | "staging area" | "reader";
+  readonly kind: "variable" | "queue" | "lock" | "table" | "staging area" | "accumulator" | "reader";
   readonly name: string;
 }
 
@@ -392,11 +394,11 @@ export interface TensorHistory {
 export interface QueueWait {
   readonly op: number | null;
   readonly name: string;
-  readonly kind: "space" | "elements";
+  readonly kind: "space" | "elements" | "gradients";
   readonly seconds: number;
 }
 
-/** How full a queue is, and who waits at it. */
+/** How full a queue or an accumulator of gradients is, and who waits at it. */
 export interface QueueState {
   readonly op: number;
   readonly size: number;
@@ -409,6 +411,8 @@ export interface QueueState {
   readonly per_s: number | null;
   readonly waits: readonly QueueWait[];
   readonly error: string;
+  readonly stamp: number | null;
+  readonly dropped: number;
 }
 
 /** A thread or a hook that belongs to a session's input and training. */

@@ -54,7 +54,7 @@ def status_report(
         "transports": sorted({"sockets" if p.is_direct else "dask" for p in peers}),
         "encrypted": endpoint.is_sealed,
         "traffic": [sum(p.sent_bytes for p in peers), sum(p.received_bytes for p in peers)],
-        "queues": [[q.name, q.size, q.capacity, *q.waiting] for q in queues],
+        "queues": [_fill(q) for q in queues],
         "queue_waits": [[f"{step.client:x}", step.number, *told] for step, *told in queue_waits],
         "waits": [
             [f"{step.client:x}", step.number, pending.key, pending.seconds, pending.is_producer,
@@ -63,6 +63,12 @@ def status_report(
             for pending in channel.pending()
         ],
     }  # fmt: skip
+
+
+def _fill(queue: QueueState) -> list[Any]:
+    """What is told of a queue: the fields of a `QueueFill`."""
+    stamp, dropped = getattr(queue, "stamp", None), getattr(queue, "dropped", 0)
+    return [queue.name, queue.size, queue.capacity, *queue.waiting, stamp, dropped]
 
 
 __all__ = ["clock", "clock_report", "status_report"]

@@ -17,7 +17,7 @@ from flowscope.graph.summary import counted
 #: "hung": it does not, and does nothing. "lost": its process has ended, or it has left the cluster.
 Health = Literal["ok", "busy", "hung", "lost"]
 #: What containers hold.
-Kind = Literal["variable", "queue", "lock", "table", "staging area", "reader"]
+Kind = Literal["variable", "queue", "lock", "table", "staging area", "accumulator", "reader"]
 
 _HEAD = (
     "task", "worker", "host", "pid", "devices", "memory", "held", "steps", "transport", "health"
@@ -27,7 +27,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True)
 class QueueFill:
-    """How full a queue of a worker is."""
+    """How full a queue or an accumulator of a worker is."""
 
     name: str
     size: int
@@ -35,6 +35,10 @@ class QueueFill:
     #: Operations that wait for space, and those that wait for elements.
     enqueues: int
     dequeues: int
+    #: Of an accumulator, whose capacity is the number of gradients that whoever takes them needs:
+    #: its time stamp, and how many stale gradients it has dropped.
+    stamp: int | None = None
+    dropped: int = 0
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ def queue_states(session: Session, meter: QueueMeter | None) -> tuple[QueueState
             per_s=None if meter is None else meter.per_s(queue),
             waits=tuple(waits.get(id(queue), ())[:_MOST_WAITS]),
             error=_told(queue.failure),
+            stamp=getattr(queue, "stamp", None),
+            dropped=getattr(queue, "dropped", 0),
         )
         for op, queue in session.queues.items()
         if queue.kind != "FeedableIterator"  # it stands for another
@@ -100,9 +102,10 @@ def _awaited(step: Step) -> list[tuple[int, Any, Any, float]]:
 def _wait(node: Any, state: Any, since: float) -> tuple[QueueWait, Any]:
     origin = node.origins[0] if node.origins else None
     seconds = int(time.monotonic() - since)
-    is_put = getattr(node.op, "fills", False)
     number = None if origin is None else origin.id
-    return QueueWait(number, node.name, "space" if is_put else "elements", seconds), state
+    what = "gradients" if getattr(state, "family", "") == "accumulator" else "elements"
+    kind = "space" if getattr(node.op, "fills", False) else what
+    return QueueWait(number, node.name, kind, seconds), state  # type: ignore[arg-type]
 
 
 def _told(error: BaseException | None) -> str:

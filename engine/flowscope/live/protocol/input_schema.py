@@ -14,18 +14,19 @@ class QueueWait:
     op: int | None
     name: str
     #: What it waits for.
-    kind: Literal["space", "elements"]
+    kind: Literal["space", "elements", "gradients"]
     #: Whole seconds for which it has waited.
     seconds: int
 
 
 @dataclass(frozen=True)
 class QueueState:
-    """How full a queue is, and who waits at it."""
+    """How full a queue or an accumulator of gradients is, and who waits at it."""
 
     #: The operation of its handle.
     op: int
     #: Elements that it holds, and may hold at most; of an iterator those that are computed ahead.
+    #: Gradients of an accumulator, and those that whoever takes them needs: 0 if it is not known.
     size: int
     capacity: int
     #: Operations that wait for space, and those that wait for elements.
@@ -42,6 +43,10 @@ class QueueState:
     waits: tuple[QueueWait, ...] = ()
     #: Why a producer has failed that has put nothing in since; "" where none has.
     error: str = ""
+    #: The time stamp of an accumulator; None of a queue.
+    stamp: int | None = None
+    #: Stale gradients that an accumulator has dropped.
+    dropped: int = 0
 
 
 @dataclass(frozen=True)

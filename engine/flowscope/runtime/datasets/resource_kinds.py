@@ -1,4 +1,4 @@
-"""The kinds of what containers hold besides variables: queues, locks, readers, tables."""
+"""The kinds of what containers hold besides variables: queues, accumulators, locks, tables."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ def new_state(container: Container, handle: Any) -> Any:
             from flowscope.runtime.state.staging_state import StagingState
 
             return StagingState(handle)
+        case "accumulator":
+            from flowscope.runtime.state.accumulator_state import AccumulatorState
+
+            return AccumulatorState(handle)
         case "lock":
             from flowscope.runtime.state.mutex_state import MutexState
 

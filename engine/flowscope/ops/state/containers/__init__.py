@@ -1,1 +1,1 @@
-"""Queues, barriers, staging areas and locks. Users enter by `queues`, runners by `queue_ops`."""
+"""Queues, barriers, accumulators, staging areas, locks. Users enter by `queues`."""
