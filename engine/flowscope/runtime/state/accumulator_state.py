@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from flowscope.graph.current_step import current_step
 from flowscope.graph.summary import counted
 from flowscope.graph.values.expected import expected
 from flowscope.graph.values.shapes import compatible, text
+from flowscope.ops.kernels.gradient_sums import summed
 from flowscope.runtime.state.queue_state import (
     Finish,
     QueueState,
@@ -39,25 +40,6 @@ if TYPE_CHECKING:
 
 #: Gradients of one source that are kept apart.
 _MOST_APART = 16
-
-
-class Rows(NamedTuple):
-    """A sparse gradient: its rows in ascending order, each once.
-
-    Attributes:
-        indices: Their numbers, int64 [n].
-        values: The rows, [n, ...].
-        counts: Of how many gradients each is the sum, int64 [n].
-    """
-
-    indices: Any
-    values: Any
-    counts: Any
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all of it."""
-        return int(self.indices.nbytes + self.values.nbytes + self.counts.nbytes)
 
 
 #: A dense gradient, or a sparse one.
@@ -100,13 +82,13 @@ class _Source:
         self.apart.append(gradient)
         if len(self.apart) > _MOST_APART:
             oldest = self.apart.pop(0).value
-            self.total = _summed([self.total, oldest]) if self.summed else oldest
+            self.total = summed([self.total, oldest]) if self.summed else oldest
             self.summed += 1
 
     def merge(self, before: _Source) -> None:
         """Puts gradients in front, which have been here before."""
         if before.summed:
-            self.total = _summed([before.total, *self.values]) if self.count else before.total
+            self.total = summed([before.total, *self.values]) if self.count else before.total
             self.summed, self.apart = before.count + self.count, []
         else:
             self.apart = before.apart + self.apart
@@ -326,7 +308,7 @@ class AccumulatorState(QueueState):
         """Returns the sum or the mean of what was taken: an array, or `Rows`."""
         with np.errstate(all="ignore"):
             by_source = sorted(taken.sources.items(), key=lambda item: _natural(item[0]))
-            total = _summed([_summed(source.values) for _, source in by_source])
+            total = summed([summed(source.values) for _, source in by_source])
             if self.reduction_type == "SUM":
                 return total
             if not self.is_sparse:
@@ -336,54 +318,10 @@ class AccumulatorState(QueueState):
             return total._replace(values=total.values / counts)
 
 
-def as_rows(indices: Any, values: Any) -> Rows:
-    """Returns a sparse gradient in order; rows that come twice are added up.
-
-    Args:
-        indices: Numbers of the rows, int64 [n].
-        values: The rows, [n, ...].
-    """
-    numbers, inverse = np.unique(indices, return_inverse=True)
-    if len(numbers) == len(indices):
-        rows = values[np.argsort(indices, kind="stable")]
-    else:
-        rows = np.zeros((len(numbers), *values.shape[1:]), values.dtype)
-        np.add.at(rows, inverse.reshape(-1), values)
-    return Rows(numbers, rows, np.ones(len(numbers), np.int64))
-
-
-def _summed(values: Sequence[Value]) -> Value:
-    """The sum of one or more gradients, from left to right: a new array, or new rows."""
-    first, *others = values
-    total = Rows(*[part.copy() for part in first]) if isinstance(first, Rows) else first.copy()
-    for value in others:
-        if isinstance(value, Rows):
-            total = _with_rows(total, value)
-        elif isinstance(total, np.ndarray):
-            total += value
-        else:
-            total = total + value  # a scalar
-    return total
-
-
-def _with_rows(a: Rows, b: Rows) -> Rows:
-    indices = np.union1d(a.indices, b.indices)
-    shape = (len(indices), *a.values.shape[1:])
-    values = np.empty(shape, a.values.dtype)
-    counts = np.zeros(len(indices), np.int64)
-    at_a, at_b = np.searchsorted(indices, a.indices), np.searchsorted(indices, b.indices)
-    values[at_a], counts[at_a] = a.values, a.counts
-    has = counts[at_b] > 0
-    values[at_b[has]] += b.values[has]
-    values[at_b[~has]] = b.values[~has]
-    counts[at_b] += b.counts
-    return Rows(indices, values, counts)
-
-
 def _natural(source: str) -> list[tuple[int, str]]:
     """What names are ordered by: numbers in them by their value."""
     parts = re.split(r"(\d+)", source)
     return [(int(part), "") if i % 2 else (0, part) for i, part in enumerate(parts)]
 
 
-__all__ = ["AccumulatorState", "Rows", "Taken", "as_rows"]
+__all__ = ["AccumulatorState", "Taken"]

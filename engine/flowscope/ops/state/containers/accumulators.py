@@ -19,6 +19,7 @@ from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, compatible
 from flowscope.ops.core.build import apply, apply_many, apply_none
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.handles import add_handle
+from flowscope.ops.kernels.gradient_sums import as_rows
 from flowscope.ops.state.containers import queue_ops as ops
 
 __all__ = [
@@ -135,8 +136,6 @@ class SparseAccumulatorApplyGradient(_Applies):
         return ()
 
     def _rows(self, indices: Array, values: Array, *shape: Array) -> Any:
-        from flowscope.runtime.state.accumulator_state import as_rows
-
         if not np.ndim(values) or len(values) != len(indices):
             raise expected(f"values of {len(indices)} rows, one per index", np.shape(values))
         if len(indices) and indices.min() < 0:
