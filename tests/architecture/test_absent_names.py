@@ -90,8 +90,8 @@ def test_no_advice_is_a_name_of_another_concept() -> None:
             with pytest.raises(AttributeError) as e:
                 getattr(where, last)
             assert "did you mean" not in str(e.value), name
-    with pytest.raises(AttributeError, match="add gradients up in variables"):
-        fs.ConditionalAccumulator  # noqa: B018
+    with pytest.raises(AttributeError, match="write the records into files"):
+        fs.LMDBReader  # noqa: B018
 
 
 def test_private_names_get_no_advice() -> None:
