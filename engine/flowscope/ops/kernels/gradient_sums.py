@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class Rows(NamedTuple):
+class GradientRows(NamedTuple):
     """A sparse gradient: its rows in ascending order, each once.
 
     Attributes:
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
         return int(self.indices.nbytes + self.values.nbytes + self.counts.nbytes)
 
 
-def as_rows(indices: Any, values: Any) -> Rows:
+def as_rows(indices: Any, values: Any) -> GradientRows:
     """Returns a sparse gradient in order; rows that come twice are added up.
 
     Args:
@@ -40,15 +40,19 @@ def as_rows(indices: Any, values: Any) -> Rows:
     else:
         rows = np.zeros((len(numbers), *values.shape[1:]), values.dtype)
         np.add.at(rows, inverse.reshape(-1), values)
-    return Rows(numbers, rows, np.ones(len(numbers), np.int64))
+    return GradientRows(numbers, rows, np.ones(len(numbers), np.int64))
 
 
 def summed(values: Sequence[Any]) -> Any:
     """The sum of one or more gradients, from left to right: a new array, or new rows."""
     first, *others = values
-    total = Rows(*[part.copy() for part in first]) if isinstance(first, Rows) else first.copy()
+    total = (
+        GradientRows(*[part.copy() for part in first])
+        if isinstance(first, GradientRows)
+        else first.copy()
+    )
     for value in others:
-        if isinstance(value, Rows):
+        if isinstance(value, GradientRows):
             total = _with_rows(total, value)
         elif isinstance(total, np.ndarray):
             total += value
@@ -57,7 +61,7 @@ def summed(values: Sequence[Any]) -> Any:
     return total
 
 
-def _with_rows(a: Rows, b: Rows) -> Rows:
+def _with_rows(a: GradientRows, b: GradientRows) -> GradientRows:
     indices = np.union1d(a.indices, b.indices)
     shape = (len(indices), *a.values.shape[1:])
     values = np.empty(shape, a.values.dtype)
@@ -68,7 +72,7 @@ def _with_rows(a: Rows, b: Rows) -> Rows:
     values[at_b[has]] += b.values[has]
     values[at_b[~has]] = b.values[~has]
     counts[at_b] += b.counts
-    return Rows(indices, values, counts)
+    return GradientRows(indices, values, counts)
 
 
-__all__ = ["Rows", "as_rows", "summed"]
+__all__ = ["GradientRows", "as_rows", "summed"]

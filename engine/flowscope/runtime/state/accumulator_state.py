@@ -175,7 +175,7 @@ class AccumulatorState(QueueState):
         Args:
             source: What its place in the sum follows from.
             local_step: Its time stamp.
-            value: Returns the gradient, which nobody else changes: a dense one or `Rows`. Not
+            value: Returns the gradient, which nobody else changes: a dense one or `GradientRows`. Not
                 called for a stale one.
 
         Raises:
@@ -305,7 +305,7 @@ class AccumulatorState(QueueState):
     # -- without the lock -------------------------------------------------------------------------
 
     def reduced(self, taken: Taken) -> Value:
-        """Returns the sum or the mean of what was taken: an array, or `Rows`."""
+        """Returns the sum or the mean of what was taken: an array, or `GradientRows`."""
         with np.errstate(all="ignore"):
             by_source = sorted(taken.sources.items(), key=lambda item: _natural(item[0]))
             total = summed([summed(source.values) for _, source in by_source])
