@@ -175,8 +175,8 @@ class AccumulatorState(QueueState):
         Args:
             source: What its place in the sum follows from.
             local_step: Its time stamp.
-            value: Returns the gradient, which nobody else changes: a dense one or `GradientRows`. Not
-                called for a stale one.
+            value: Returns the gradient, which nobody else changes: a dense one or `GradientRows`.
+                Not called for a stale one.
 
         Raises:
             InvalidArgumentError: if its shape does not fit, and it is not stale.
