@@ -319,7 +319,7 @@ class AccumulatorState(QueueState):
 
 
 def _natural(source: str) -> list[tuple[int, str]]:
-    """What names are ordered by: numbers in them by their value."""
+    """A sort key of names: numbers in them by their value."""
     parts = re.split(r"(\d+)", source)
     return [(int(part), "") if i % 2 else (0, part) for i, part in enumerate(parts)]
 

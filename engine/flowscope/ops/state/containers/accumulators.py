@@ -509,7 +509,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         return _TakenSlices(*apply_many(op, self._ref, count, name=name))
 
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
-        """Returns what `take_grad` gives as an `fs.IndexedSlices`.
+        """The gradients that `take_grad` takes, as an `fs.IndexedSlices`.
 
         Args:
             num_required: How many gradients there have to be, an int32 scalar of 1 or more.
