@@ -52,6 +52,24 @@ with fs.train.MonitoredTrainingSession(server.target, is_chief=index == 0) as se
     print(sess.run(w).tolist(), flush=True)
 """
 )
+#: Both workers' gradients make an update; the worker with the greater number has the greater one.
+SYNCHRONOUS = (
+    BEGIN.replace(
+        "loss = fs.reduce_sum(w * [1.0, 2.0])", "loss = fs.reduce_sum(w) * (1.0 + index)"
+    ).replace(
+        "train = fs.train.GradientDescentOptimizer(0.5).minimize",
+        "sync = fs.train.SyncReplicasOptimizer(fs.train.GradientDescentOptimizer(0.5), 2)\n"
+        "    train = sync.minimize",
+    )
+    + """
+hooks = [sync.make_session_run_hook(index == 0, num_tokens=0)]
+with fs.train.MonitoredTrainingSession(server.target, is_chief=index == 0, hooks=hooks) as sess:
+    for _ in range(4):
+        sess.run(train)
+    print(sess.run([w, step])[1], sess.run(w).tolist(), flush=True)
+    sys.stdin.readline()
+"""
+)
 #: The chief trains; the others look, in sessions that are lost with the parameter server.
 RECOVERING = (
     BEGIN
@@ -151,6 +169,18 @@ def test_parameter_server_and_workers(tasks: Tasks) -> None:
     assert [line_of(w) for w in workers] == ["[6.0, 12.0]"] * 2
     assert [w.wait(60) for w in workers] == [0, 0]
     assert ps.poll() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tasks", [SYNCHRONOUS], indirect=True, ids=["synchronous"])
+def test_workers_train_by_the_means_of_their_gradients(tasks: Tasks) -> None:
+    """Gradients 1 and 2, rate 0.5: each of four updates takes 0.75."""
+    tasks.start("ps", 0)
+    workers = [tasks.start("worker", 1), tasks.start("worker", 0)]
+    assert [line_of(w) for w in workers] == ["4 [13.0, 29.0]"] * 2
+    for worker in workers:
+        go_on(worker)
+    assert [w.wait(60) for w in workers] == [0, 0]
 
 
 @pytest.mark.slow

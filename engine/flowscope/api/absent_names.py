@@ -99,7 +99,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "feature_column sparse.cross sparse.cross_hashed"),
     ("several machines", "connect with a Dask cluster, whose workers are the tasks: "
      "fs.cluster.connect",
-     "distribute tpu config train.SyncReplicasOptimizer test.create_local_cluster"),
+     "distribute tpu config test.create_local_cluster"),
     ("other checkpoints", "save and restore with fs.train.Saver or fs.train.Checkpoint",
      "train.CheckpointOptions train.generate_checkpoint_state_proto"),
     ("waiting for checkpoints", "poll fs.train.latest_checkpoint", "train.checkpoints_iterator"),

@@ -140,6 +140,7 @@ from flowscope.train.session.session_creators import (
 )
 from flowscope.train.session.session_manager import SessionManager
 from flowscope.train.session.supervisor import Supervisor, basic_train_loop
+from flowscope.train.session.sync_replicas import SyncReplicasOptimizer
 
 __all__ = [
     "AdadeltaOptimizer",
@@ -206,6 +207,7 @@ __all__ = [
     "StopAtStepHook",
     "SummarySaverHook",
     "Supervisor",
+    "SyncReplicasOptimizer",
     "VocabInfo",
     "WorkerSessionCreator",
     "add_queue_runner",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowscope.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from flowscope.graph.current_step import steps_of_threads
 from flowscope.graph.default import get_default_graph, get_default_session
 from flowscope.graph.lazy import frozen
 from flowscope.graph.operation import Operation
@@ -28,6 +29,8 @@ from flowscope.train.input.coordinator import Coordinator
 
 __all__ = ["QueueRunner", "QueueRunnerDef", "add_queue_runner", "start_queue_runners"]
 
+#: So often it is looked whether a thread that is to end has begun another round.
+_LOOK_S = 0.02
 _LOGGER = logging.getLogger("flowscope")
 #: Errors that may mean the end of the input, by the codes that data tells them by.
 _CODES: dict[type[Exception], int] = {
@@ -271,8 +274,19 @@ class QueueRunner:
             self._close(sess, self.close_op)
 
     def _close_on_stop(self, sess: Session, coord: Coordinator) -> None:
+        """What a thread does: closes the queue at a stop, and ends what waits for something else.
+
+        Nothing more can be put into the queue: a round that still waits, for another queue or for
+        gradients, is stopped and gives back what it has taken.
+        """
         coord.wait_for_stop()
         self._close(sess, self.cancel_op)
+        for thread in [w.thread for w in self._workers if w.thread is not None]:
+            while thread.is_alive():
+                step = steps_of_threads.get(thread.ident or 0)
+                if step is not None and step.gate is sess.gate:
+                    sess.gate.stop_step(step)
+                thread.join(_LOOK_S)
 
     def _close(self, sess: Session, op: Operation) -> None:
         try:
