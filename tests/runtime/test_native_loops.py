@@ -7,6 +7,8 @@ import pytest
 from random_loops import check, compiled_at_once
 
 import flowscope as fs
+from flowscope.graph.op import all_ops
+from flowscope.plan.codegen import scalar_assembly
 from flowscope.runtime.waits.predicates import NEXT_ITERATION
 
 pytest.importorskip("llvmlite")
@@ -154,3 +156,8 @@ def test_loops_in_steps_of_several_threads_share_code():
         for thread in threads:
             thread.join()
     assert found == [wanted] * 3
+
+
+def test_every_form_in_machine_code_is_that_of_an_op() -> None:
+    named = {op.native for op in all_ops().values()} - {""}
+    assert named == set(scalar_assembly._FORMS)

@@ -206,6 +206,8 @@ class Op(Immutable):
             better; `scalar_expression`.
         on_numbers: Whether the expression (the scalar one, if there is one) gives the same of
             Python's own integers, floats and bools.
+        native: Of which form it is in machine code of numbers, where it has no expression, or one
+            that is slower there (`plan.codegen.scalar_assembly`); "" for that of its expression.
         commutes: Whether two inputs may change places: the output is the same, bit by bit.
         keeps_finite: Whether outputs are finite where all inputs are.
         may_run_early: Whether, of scalars, it cannot fail and costs next to nothing: it may be
@@ -259,6 +261,7 @@ class Op(Immutable):
     expression: ClassVar[Expression | None] = None
     scalar_expression: ClassVar[Expression | None] = None
     on_numbers: ClassVar[bool] = False
+    native: ClassVar[str] = ""
     commutes: ClassVar[bool] = False
     keeps_finite: ClassVar[bool] = False
     may_run_early: ClassVar[bool] = False

@@ -133,7 +133,7 @@ class Fill(Op, memory_order="C", host_inputs=(0,), fills_with=1, keeps_finite=Tr
         return xp.full(sizes, boxed(value), getattr(value, "dtype", object))
 
 
-class ZerosLike(Op, is_differentiable=False, memory_order="C", keeps_finite=True):
+class ZerosLike(Op, is_differentiable=False, memory_order="C", keeps_finite=True, native="zero"):
     """Zeros of the input's dtype and shape."""
 
     def infer(self, x: Spec) -> Spec:
@@ -149,7 +149,7 @@ class ZerosLike(Op, is_differentiable=False, memory_order="C", keeps_finite=True
         return empty_or_zeros(xp, x.shape, x.dtype)[()]
 
 
-class OnesLike(Op, is_differentiable=False, keeps_finite=True):
+class OnesLike(Op, is_differentiable=False, keeps_finite=True, native="one"):
     """Ones of the input's dtype and shape."""
 
     def infer(self, x: Spec) -> Spec:

@@ -40,7 +40,7 @@ __all__ = [
 _SMALL = 1 << 12
 
 
-class Select(Op, views=(1, 2), grad_reads=("condition",), keeps_finite=True):
+class Select(Op, views=(1, 2), grad_reads=("condition",), keeps_finite=True, native="select"):
     """x where the condition is true, y elsewhere.
 
     Shapes: condition as x, or [], or [n] for an x of [n, ...]; x s, y s -> s
@@ -133,7 +133,7 @@ def _alike(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 select = where
 
 
-class SelectBroadcast(Op, grad_reads=("condition",)):
+class SelectBroadcast(Op, grad_reads=("condition",), native="select"):
     """x where the condition is true, y elsewhere; all three are broadcast together."""
 
     def infer(self, condition: Spec, x: Spec, y: Spec) -> Spec:

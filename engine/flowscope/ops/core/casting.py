@@ -37,7 +37,7 @@ __all__ = [
 
 
 @frozen
-class Cast(Op, memory_order="K"):
+class Cast(Op, memory_order="K", native="cast"):
     """The input with another dtype: towards integers it is cut off, complex numbers lose their
     imaginary part, and whatever is not 0 is True.
     """

@@ -188,7 +188,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
 
 
 @frozen
-class AddN(Op, memory_order="K", accumulates=True):
+class AddN(Op, memory_order="K", accumulates=True, native="sum"):
     """Sum of n tensors of one dtype and shape, from the first to the last.
 
     Shapes: n times s -> s

@@ -41,9 +41,9 @@ invert: UnaryFunction = unary_op(
     "invert", "Invert", "The bits that x lacks.", "~{0}", "iu", folds=True)
 left_shift: BinaryFunction = binary_op(
     "left_shift", "LeftShift", "x's bits moved up by y places, at most one less than there are.",
-    "", "iu", kernel=_left)
+    "", "iu", kernel=_left, native="shift_left")
 right_shift: BinaryFunction = binary_op(
     "right_shift", "RightShift",
     "x's bits moved down by y places, at most one less than there are; "
-    "a sign stays.", "", "iu", kernel=_right)
+    "a sign stays.", "", "iu", kernel=_right, native="shift_right")
 # fmt: on

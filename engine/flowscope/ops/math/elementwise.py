@@ -177,23 +177,26 @@ realdiv: BinaryFunction = binary_op(
 _floordiv: BinaryFunction = binary_op(
     "floordiv", "FloorDiv",
     "The largest integer not above x / y; an error where integers are divided by zero.", "",
-    "fiu", folds=True, kernel=_floor_div)
+    "fiu", folds=True, kernel=_floor_div, native="floor_divide")
 floormod: BinaryFunction = binary_op(
     "floormod", "FloorMod",
     "x - y * floor(x / y): it has y's sign; an error where integers are divided by zero.", "",
     "fiu", lambda g, y, a, b: (g, negative(multiply(g, _floordiv(a, b)))), "ab", folds=True,
-    kernel=_floor_mod)
+    kernel=_floor_mod, native="floor_remainder")
 pow: BinaryFunction = binary_op(
     "pow", "Pow", "x to the power of y, element by element.", "", "fiuc",
-    lambda g, y, a, b: _pow_grad(g, y, a, b), "aby", kernel=_pow, work=per_element(15e-9))
+    lambda g, y, a, b: _pow_grad(g, y, a, b), "aby", kernel=_pow, work=per_element(15e-9),
+    native="power")
 maximum: BinaryFunction = binary_op(
     "maximum", "Maximum", "The larger of x and y; NaN if one is.", "xp.maximum({0}, {1})", "fiu",
     lambda g, y, a, b: _choice_grad(g, greater_equal(a, b)), "ab",
-    "({0} if {0} >= {1} or {0} != {0} else {1})", folds=True, keeps_finite=True, on_numbers=True)
+    "({0} if {0} >= {1} or {0} != {0} else {1})", folds=True, keeps_finite=True, on_numbers=True,
+    native="maximum")
 minimum: BinaryFunction = binary_op(
     "minimum", "Minimum", "The smaller of x and y; NaN if one is.", "xp.minimum({0}, {1})", "fiu",
     lambda g, y, a, b: _choice_grad(g, less_equal(a, b)), "ab",
-    "({0} if {0} <= {1} or {0} != {0} else {1})", folds=True, keeps_finite=True, on_numbers=True)
+    "({0} if {0} <= {1} or {0} != {0} else {1})", folds=True, keeps_finite=True, on_numbers=True,
+    native="minimum")
 _squared_difference: BinaryFunction = binary_op(
     "squared_difference", "SquaredDifference", "(x - y) * (x - y), element by element.",
     "xp.square({0} - {1})", "fi",
@@ -205,16 +208,16 @@ atan2: BinaryFunction = binary_op(
 div_no_nan: BinaryFunction = binary_op(
     "div_no_nan", "DivNoNan", "x / y, and 0 where y is 0.", "", "f",
     lambda g, y, a, b: (div_no_nan(g, b), multiply(g, div_no_nan(negative(y), b))), "by",
-    kernel=_div_no_nan, name="div_no_nan")
+    kernel=_div_no_nan, name="div_no_nan", native="div_no_nan")
 xlogy: BinaryFunction = binary_op(
     "xlogy", "Xlogy", "x * log(y), and 0 where x is 0.", "", "f",
     lambda g, y, a, b: (multiply(g, xlogy(_nonzero(a), b)), multiply(g, xdivy(a, b))), "ab",
-    kernel=_xlogy)
+    kernel=_xlogy, native="xlogy")
 xdivy: BinaryFunction = binary_op(
     "xdivy", "Xdivy", "x / y, and 0 where x is 0.", "", "f",
     lambda g, y, a, b: (
         multiply(g, xdivy(_nonzero(a), b)), multiply(g, negative(xdivy(a, square(b))))), "ab",
-    kernel=_xdivy)
+    kernel=_xdivy, native="xdivy")
 
 negative: UnaryFunction = unary_op(
     "negative", "Neg", "-x, element by element.", "-{0}", "fiuc",
@@ -318,7 +321,8 @@ sigmoid_grad: BinaryFunction = binary_op(
 sqrt_grad: BinaryFunction = binary_op(
     "sqrt_grad", "SqrtGrad", "dy / (2 * y): sqrt's gradient from its output y; 0 where dy is.", "",
     "fc", lambda g, dx, y, dy: (
-        negative(_times(_over(g, y), dx)), multiply(0.5, _over(g, y))), "ay", kernel=_sqrt_grad)
+        negative(_times(_over(g, y), dx)), multiply(0.5, _over(g, y))), "ay", kernel=_sqrt_grad,
+    native="sqrt_grad")
 rsqrt_grad: BinaryFunction = binary_op(
     "rsqrt_grad", "RsqrtGrad", "-dy / 2 * y ** 3: rsqrt's gradient from its output y; 0 where dy "
     "is.", "", "fc", lambda g, dx, y, dy: (
@@ -328,7 +332,7 @@ reciprocal_grad: BinaryFunction = binary_op(
     "reciprocal_grad", "ReciprocalGrad", "-dy * y * y: reciprocal's gradient from its output y; 0 "
     "where dy is.", "", "fc", lambda g, dx, y, dy: (
         _times(multiply(-2.0, g), multiply(dy, y)), reciprocal_grad(conj(y), g)), "ab",
-    kernel=_reciprocal_grad)
+    kernel=_reciprocal_grad, native="reciprocal_grad")
 
 # -- comparisons and logic ------------------------------------------------------------------------
 

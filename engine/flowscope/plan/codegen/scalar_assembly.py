@@ -131,7 +131,7 @@ class Instructions:
         self.cost += 1
         if isinstance(op, Const):
             return constant(node.outputs[0])
-        special = _SPECIAL.get(op.type)
+        special = _FORMS[op.native] if op.native else None
         expression = inlined_expression(node)
         if isinstance(op, Transfer) and expression is None:
             raise UnimplementedError(f"{node.name} brings a value to another device")
@@ -420,26 +420,25 @@ def _extreme(kind: str) -> _Writes:
     return write
 
 
-#: Ops without an expression, and those whose expression has quicker instructions.
-_SPECIAL: dict[str, _Writes] = {
-    "AddN": _sum,
-    "Cast": Instructions.cast,
-    "DivNoNan": _divide_no_nan,
-    "FloorDiv": Instructions.floor_divide,
-    "FloorMod": Instructions.floor_remainder,
-    "Maximum": _extreme("gt"),
-    "Minimum": _extreme("lt"),
-    "LeftShift": lambda code, inputs, kind: code.shift("shl", inputs),
-    "OnesLike": lambda code, inputs, kind: literal(1, kind),
-    "Pow": _power,
-    "ReciprocalGrad": _reciprocal_grad,
-    "RightShift": lambda code, inputs, kind: code.shift("ashr", inputs),
-    "Select": _either,
-    "SelectBroadcast": _either,
-    "SqrtGrad": _root_grad,
-    "Xdivy": _x_over_y,
-    "Xlogy": _x_log_y,
-    "ZerosLike": lambda code, inputs, kind: literal(0, kind),
+#: Forms of ops without an expression, and quicker ones than an expression has: `Op.native`.
+_FORMS: dict[str, _Writes] = {
+    "sum": _sum,
+    "cast": Instructions.cast,
+    "div_no_nan": _divide_no_nan,
+    "floor_divide": Instructions.floor_divide,
+    "floor_remainder": Instructions.floor_remainder,
+    "maximum": _extreme("gt"),
+    "minimum": _extreme("lt"),
+    "shift_left": lambda code, inputs, kind: code.shift("shl", inputs),
+    "one": lambda code, inputs, kind: literal(1, kind),
+    "power": _power,
+    "reciprocal_grad": _reciprocal_grad,
+    "shift_right": lambda code, inputs, kind: code.shift("ashr", inputs),
+    "select": _either,
+    "sqrt_grad": _root_grad,
+    "xdivy": _x_over_y,
+    "xlogy": _x_log_y,
+    "zero": lambda code, inputs, kind: literal(0, kind),
 }
 
 
