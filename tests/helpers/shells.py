@@ -3,9 +3,23 @@
 import contextlib
 import io
 import re
+import sys
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
+
+
+@contextlib.contextmanager
+def notebook_here():
+    """A notebook in this process; at the end nothing of the shell and the extension is left."""
+    main, hook = sys.modules["__main__"], sys.excepthook
+    notebook = Notebook()
+    try:
+        yield notebook
+    finally:
+        notebook.run("end", "%unload_ext flowscope")
+        sys.modules["__main__"], sys.excepthook = main, hook
+
 
 MODEL = """
 x = fs.placeholder(fs.float32, [None, 3], name="x")

@@ -1,19 +1,15 @@
 """A notebook in an IPython shell of this process, empty or with a model."""
 
 import gc
-import sys
 
 import pytest
-from shells import MODEL, SESSION, Notebook
+from shells import MODEL, SESSION, notebook_here
 
 
 @pytest.fixture(scope="module")
 def shell():
-    main, hook = sys.modules["__main__"], sys.excepthook
-    notebook = Notebook()
-    yield notebook
-    notebook.run("end", "%unload_ext flowscope")
-    sys.modules["__main__"], sys.excepthook = main, hook
+    with notebook_here() as notebook:
+        yield notebook
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import nbformat
 import numpy as np
 import pytest
 from code_of_program import Job, computed_elsewhere
-from shells import Notebook
+from shells import notebook_here
 
 import flowscope as fs
 from flowscope.plan.executables.back_ends import Executable
@@ -63,13 +63,14 @@ def test_programs_of_the_tutorials_give_the_same_bits_elsewhere(
     monkeypatch.setattr(planner, "make_plan", lambda *args: recorded(make(*args), kept, on_others))
     monkeypatch.chdir(tmp_path)
     fs.reset_default_graph()  # of what another tutorial has built
-    notebook = Notebook()
     errors = []
-    for i, cell in enumerate(nbformat.read(path, as_version=4).cells):
-        if cell.cell_type == "code":
-            notebook.run(f"cell-{i}", cell.source)
-            if notebook.error and "raises-exception" not in cell.metadata.get("tags", []):
-                errors.append(notebook.error)
+    with notebook_here() as notebook:
+        for i, cell in enumerate(nbformat.read(path, as_version=4).cells):
+            if cell.cell_type == "code":
+                notebook.run(f"cell-{i}", cell.source)
+                if notebook.error and "raises-exception" not in cell.metadata.get("tags", []):
+                    errors.append(notebook.error)
+    fs.reset_default_graph()  # a session that is monitored has finalized it
     assert errors == []
     assert len(kept) + len(on_others) > 3
     there = computed_elsewhere([job for job, _ in kept], source_env)
