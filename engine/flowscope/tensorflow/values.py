@@ -9,23 +9,9 @@ import numpy as np
 
 from flowscope.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from flowscope.graph.lazy import frozen
+from flowscope.graph.messages.tensor_proto import ELEMENT_FIELDS
 from flowscope.graph.values.dtypes import DType, as_dtype, string
 from flowscope.graph.values.shapes import MAX_RANK, Dims
-
-#: The list of elements of a type that has no list of its own name.
-_FIELDS = {
-    "float16": "half_val",
-    "bfloat16": "half_val",
-    "float32": "float_val",
-    "float64": "double_val",
-    "string": "string_val",
-    "complex64": "scomplex_val",
-    "complex128": "dcomplex_val",
-    "int64": "int64_val",
-    "uint32": "uint32_val",
-    "uint64": "uint64_val",
-    "bool": "bool_val",
-}
 
 
 @frozen
@@ -124,7 +110,7 @@ def _from_bytes(content: bytes, dtype: DType, count: int) -> Any:
 
 
 def _listed(tensor: Any, dtype: DType) -> Any:
-    values = getattr(tensor, _FIELDS.get(dtype.name, "int_val"))
+    values = getattr(tensor, ELEMENT_FIELDS.get(dtype.name, "int_val"))
     if dtype is string:
         found = np.empty(len(values), object)
         found[:] = list(values)
@@ -134,7 +120,7 @@ def _listed(tensor: Any, dtype: DType) -> Any:
         if len(parts) % 2:
             raise InvalidArgumentError("expected pairs of real and imaginary parts")
         return parts.view(np.complex128).astype(dtype.np_dtype)
-    if _FIELDS.get(dtype.name) == "half_val":
+    if ELEMENT_FIELDS.get(dtype.name) == "half_val":
         return np.array(values, np.int64).astype(np.uint16).view(dtype.np_dtype)
     with np.errstate(over="ignore"):
         return np.array(values, _wide(dtype)).astype(dtype.np_dtype)

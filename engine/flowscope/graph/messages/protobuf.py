@@ -59,10 +59,10 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """
     at = 0
     while at < len(data):
-        key, at = _read_varint(data, at)
+        key, at = read_varint(data, at)
         value: Any
         if key & 7 == VARINT:
-            value, at = _read_varint(data, at)
+            value, at = read_varint(data, at)
         else:
             size, at = _size(data, at, key & 7)
             value, at = data[at : at + size], at + size
@@ -74,13 +74,18 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
 def _size(data: bytes, at: int, wire_type: int) -> tuple[int, int]:
     """Returns how many bytes a value has, and where they begin."""
     if wire_type == LENGTH:
-        return _read_varint(data, at)
+        return read_varint(data, at)
     if wire_type not in (FIXED64, FIXED32):
         raise _malformed()
     return (8 if wire_type == FIXED64 else 4), at
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Reads an unsigned number of at most ten bytes: the number, and where it was read to.
+
+    Raises:
+        InvalidArgumentError: if it does not end.
+    """
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -232,7 +237,7 @@ def _unpacked(kind: FieldKind, wire_type: int, payload: Any) -> list[Any]:
 def _varints(payload: bytes) -> list[int]:
     out, at = [], 0
     while at < len(payload):
-        value, at = _read_varint(payload, at)
+        value, at = read_varint(payload, at)
         out.append(_signed(value))
     return out
 
@@ -253,5 +258,6 @@ __all__ = [
     "field",
     "fields",
     "message",
+    "read_varint",
     "varint",
 ]

@@ -77,7 +77,7 @@ class AttrValue(Message):
 
 
 #: The list of elements of a type that has no field of its own name.
-_FIELDS = {
+ELEMENT_FIELDS = {
     "float16": "half_val",
     "bfloat16": "half_val",
     "float32": "float_val",
@@ -139,7 +139,7 @@ def make_tensor_proto(
 
 
 def _field(dtype: DType) -> str:
-    return _FIELDS.get(dtype.name, "int_val")
+    return ELEMENT_FIELDS.get(dtype.name, "int_val")
 
 
 def _listed(dtype: DType, array: Any) -> list[Any]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from flowscope.errors import DataLossError
-from flowscope.graph.messages.protobuf import varint
+from flowscope.errors import DataLossError, InvalidArgumentError
+from flowscope.graph.messages.protobuf import read_varint, varint
 from flowscope.ops.input.records import masked_crc32c
 
 _MAGIC = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -61,16 +61,10 @@ def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 64, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise DataLossError("a number of the table is damaged")
+    try:
+        return read_varint(data, at)
+    except InvalidArgumentError as e:
+        raise DataLossError("a number of the table is damaged") from e
 
 
 def _block(data: bytes, where: tuple[int, int]) -> bytes:
