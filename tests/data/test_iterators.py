@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -166,6 +167,45 @@ def test_a_step_that_is_ended_loses_no_element(mode: Any, ahead: bool, way: str)
             return
         found += [v.tolist() for v in rest_of(session, element)]
         assert found == wanted
+
+
+@pytest.mark.parametrize("way", ["stop", "deadline"])
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_step_that_is_ended_in_a_python_function_loses_no_element(
+    mode: Any, is_late: bool, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that found another at work, which had ended by the time it would have waited."""
+    begun, go = threading.Event(), threading.Event()
+    take, tries = IteratorState.take, itertools.count()
+
+    def take_later(*args: Any) -> Any:
+        return take(*args) if next(tries) % 2 else None
+
+    if is_late:
+        monkeypatch.setattr(IteratorState, "take", take_later)
+
+    def wait(x: Any) -> Any:
+        if x == 2 and not go.is_set():
+            begun.set()
+            assert go.wait(PATIENCE_S)
+        return x
+
+    numbers = Dataset.range(5).map(lambda x: fs.py_func(wait, [x], fs.int64)).map(lambda x: -x)
+    element = numbers.make_one_shot_iterator().get_next()
+    error = fs.errors.CancelledError if way == "stop" else fs.errors.DeadlineExceededError
+    options = fs.RunOptions(timeout_in_ms=150 if way == "deadline" else 1000 * PATIENCE_S)
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as session:
+        found = [session.run(element, options=options) for _ in range(2)]
+        ender = threading.Thread(target=ended_by("stop", session, begun))
+        if way == "stop":
+            ender.start()
+        with pytest.raises(error, match="the step (was stopped|took longer)"):
+            session.run(element, options=options)
+        if way == "stop":
+            ender.join(PATIENCE_S)
+        go.set()
+        assert found + rest_of(session, element) == [0, -1, -2, -3, -4]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -150,12 +150,13 @@ class ElementFunction:
         try:
             return self._run(self._going, run, element + self._rest, self._resources)
         except Exception as e:
-            if goes_back(e):
-                raise
-            error, cause = self._located(e)
-            told = f'element {number} of "{self._function.name}": {error.message}'
-            facts = error.facts() | {"op": error.op or error.op_name}
-            raise error.reworded(told).located(**facts) from cause
+            found = e
+        if goes_back(found):  # the step ends, which is not this function's failure
+            raise found.kernel_error if isinstance(found, InvocationError) else found
+        error, cause = self._located(found)
+        told = f'element {number} of "{self._function.name}": {error.message}'
+        facts = error.facts() | {"op": error.op or error.op_name}
+        raise error.reworded(told).located(**facts) from cause
 
     def _located(self, error: Exception) -> tuple[OpError, BaseException | None]:
         if isinstance(error, InvocationError):
