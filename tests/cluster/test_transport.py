@@ -15,6 +15,7 @@ import pytest
 from process_channels import RECEIVER, SENDER, FreeGate, by_device, soon, until
 from tls_files import CERT, KEY
 
+from flowscope.cluster.transport import connector
 from flowscope.cluster.transport.channel import StepId
 from flowscope.cluster.transport.encoding.tls import TLSContexts
 from flowscope.cluster.transport.endpoint import Endpoint
@@ -103,6 +104,28 @@ def test_strangers_who_send_anything_change_nothing():
     finally:
         one.close()
     assert done == []
+
+
+def test_a_connection_that_is_made_while_its_peer_is_lost_ends_with_it(monkeypatch):
+    made = []
+    one, other = Endpoint(SENDER, 1, b"secret"), Endpoint(RECEIVER, 1, b"secret")
+    try:
+        one.connect(RECEIVER, other.address, 1)
+        take, finish = Endpoint._made, connector.finish
+        monkeypatch.setattr(Endpoint, "_made", lambda *a: made.append(take(*a)) or made[-1])
+
+        def finish_and_lose(*args):
+            finish(*args)
+            one.disconnect(RECEIVER)
+
+        monkeypatch.setattr(connector, "finish", finish_and_lose)
+        with pytest.raises(UnavailableError, match="was given up"):
+            one.start_run(RECEIVER, {}, []).wait(until=soon())
+        until(lambda: all(c.error is not None and c.fileno() == -1 for c in made))
+        assert len(made) == 2  # at both ends
+    finally:
+        one.close()
+        other.close()
 
 
 @pytest.mark.slow

@@ -189,8 +189,6 @@ class Connector:
                     dial.close()
 
     def _carrier(self, peer: Peer, one: Connection) -> RunConnection:
-        peer.runs.add(one)
-
         def free(carrier: RunConnection) -> None:
             if one.error is not None:
                 peer.ended(one)
@@ -199,7 +197,9 @@ class Connector:
             else:
                 peer.idle.append(carrier)
 
-        return RunConnection(peer.name, one, free)
+        carrier = RunConnection(peer.name, one, free)
+        peer.add_run(one)
+        return carrier
 
     def _dial(self, purpose: str, group: int, way: Way, timeout_s: float) -> Dial:
         """Begins to make a connection."""

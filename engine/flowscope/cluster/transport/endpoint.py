@@ -381,7 +381,7 @@ class Endpoint(Connector):
         if peer is None:
             self._gather(hello, one)
             return
-        peer.runs.add(one)
+        peer.add_run(one)
         one.write(ACCEPTED)
         try:
             serve(one, peer.name, lambda *run: self.on_run(*run))

@@ -74,6 +74,15 @@ class Peer:
         #: Bytes and writes of run connections that have ended.
         self._past = [0, 0, 0]
 
+    def add_run(self, run: Connection) -> None:
+        """Has one more connection for runs, which ends when the peer is lost.
+
+        It may be lost just now, and have ended those that it had: then this one ends here.
+        """
+        self.runs.add(run)
+        if self.is_lost:
+            run.fail(self._given_up())
+
     def ended(self, run: Connection) -> None:
         """Notes that a run connection has ended."""
         if run in self.runs:
@@ -127,9 +136,12 @@ class Peer:
     def close(self) -> None:
         """Ends all connections."""
         for dial in list(self.dials):
-            dial.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
+            dial.fail(self._given_up())
         for one in [*self.connections.values(), *list(self.runs)]:
-            one.fail(ConnectionAbortedError(f"the connection with {self.name} was given up"))
+            one.fail(self._given_up())
+
+    def _given_up(self) -> ConnectionAbortedError:
+        return ConnectionAbortedError(f"the connection with {self.name} was given up")
 
 
 def _counts(one: Connection) -> tuple[int, int, int]:
