@@ -21,6 +21,7 @@ MUTANTS ?= 2000
 FOREIGN ?= 2000
 TIMES ?= 200
 BUSY ?= 2
+SWITCH ?= 0.005
 TESTS ?= tests/cluster
 
 BIN := $(VENV)/bin
@@ -114,8 +115,8 @@ fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, faults, schedule
 	$(PY) tests/fuzz/hand_overs.py --count $(SCHEDULES)
 
 .PHONY: stress
-stress: $(STAMPS)/dev ## tests of clusters TIMES times beside BUSY busy processes (TIMES=200 BUSY=2 TESTS=tests/cluster)
-	$(PY) tests/helpers/stress.py $(TESTS) --times $(TIMES) --busy $(BUSY)
+stress: $(STAMPS)/dev ## tests of clusters TIMES times beside BUSY busy processes (TESTS=tests/cluster SWITCH=0.0001)
+	$(PY) tests/helpers/stress.py $(TESTS) --times $(TIMES) --busy $(BUSY) --switch $(SWITCH)
 
 .PHONY: bench
 bench: $(STAMPS)/dev ## flowscope beside TensorFlow and 0, 1, 2 busy processes (BENCH_ARGS="--cases mlp-sgd")

@@ -8,12 +8,14 @@ import pytest
 from stress import stress
 
 RARELY = """
+import sys
 import pytest
 runs = []
 
 @pytest.mark.parametrize("which", ["a", "b"])
 def test_one(which):
     runs.append(which)
+    assert sys.getswitchinterval() == pytest.approx(0.002)
     assert runs.count("b") != 3 or which == "a"
 """
 
@@ -23,7 +25,7 @@ def test_a_rare_failure_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture
     path = tmp_path / "test_rarely.py"
     path.write_text(RARELY)
     alone = ["-p", "no:cacheprovider", "-p", "no:xdist", "-c", "/dev/null"]
-    found = stress([str(path)], 5, 1, alone)
+    found = stress([str(path)], 5, 1, 0.002, alone)
     capsys.readouterr()
     assert found.runs == 10
     assert [(name.partition("::")[2], n) for name, n in found.failures.items()] == [

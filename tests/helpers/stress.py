@@ -2,9 +2,12 @@
 
     python tests/helpers/stress.py tests/cluster --times 200 --busy 2
     python tests/helpers/stress.py tests/runtime/test_signals.py --times 50 --busy 4 -- -k stop
+    python tests/helpers/stress.py tests/data --times 20 --busy 0 --switch 0.0001
 
 A test that fails once in two hundred runs on a busy machine has met a window between two threads or
-processes, or leans on the machine's speed. Both are defects. What follows `--` goes to pytest.
+processes, or leans on the machine's speed. Both are defects. `--switch` has Python switch between
+threads after so many seconds instead of 5 ms, which opens windows that are passed over otherwise.
+What follows `--` goes to pytest.
 """
 
 from __future__ import annotations
@@ -64,21 +67,29 @@ def _without_repetition(nodeid: str) -> str:
     return f"{name}[{'-'.join(kept)}]" if kept else name
 
 
-def stress(tests: Sequence[str], times: int, neighbours: int, arguments: Sequence[str]) -> Repeated:
+def stress(
+    tests: Sequence[str], times: int, neighbours: int, switch_s: float, arguments: Sequence[str]
+) -> Repeated:
     """Runs tests several times beside busy processes.
 
     Args:
         tests: Files, folders or node ids.
         times: How often each test is run.
         neighbours: How many processes keep a core busy meanwhile.
+        switch_s: How long a thread runs before Python switches to another, in seconds.
         arguments: Further arguments of pytest.
 
     Returns:
         The plugin, which has counted runs and failures.
     """
     repeated = Repeated(times)
-    with busy(neighbours):
-        code = pytest.main([*tests, "-q", "--tb=short", *arguments], plugins=[repeated])
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(switch_s)
+    try:
+        with busy(neighbours):
+            code = pytest.main([*tests, "-q", "--tb=short", *arguments], plugins=[repeated])
+    finally:
+        sys.setswitchinterval(before)
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise SystemExit(f"pytest ended with {code!r}")
     return repeated
@@ -94,8 +105,9 @@ def main() -> int:
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--busy", type=int, default=2)
+    parser.add_argument("--switch", type=float, default=sys.getswitchinterval())
     chosen = parser.parse_args(own)
-    found = stress(chosen.tests, chosen.times, chosen.busy, arguments)
+    found = stress(chosen.tests, chosen.times, chosen.busy, chosen.switch, arguments)
     for test, count in found.failures.most_common():
         print(f"{count} of {chosen.times} failed: {test}")
     print(f"{found.runs} runs beside {chosen.busy} busy processes, {found.failures.total()} failed")
