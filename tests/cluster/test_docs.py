@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
 
 def programs() -> list[str]:
     """Returns the blocks of the page that are whole programs."""
-    blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", PAGE.read_text(), re.MULTILINE)
-    found = [textwrap.dedent(block) for block in blocks]
-    return [block for block in found if "__main__" in block]
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if "__main__" in block]
 
 
 def test_both_programs_are_found() -> None:
