@@ -30,7 +30,7 @@ PAGES = sorted(
     if path.name != "ops.md"
 )
 _BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<why>.+) -->\n)?^```python\n(?P<code>.*?)^```$"
+    r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```python\n(?P<code>.*?)^```$"
     r"(?:\n+^```output\n(?P<output>.*?)^```$)?",
     re.M | re.S,
 )
@@ -122,3 +122,15 @@ def anchors_of(page: str) -> set[str]:
         re.sub(r"[^\w\- ]", "", h.lower().replace("`", "")).replace(" ", "-") for h in headings
     }
     return slugs | set(re.findall(r"^\(([\w-]+)\)=$", page, re.M))
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_of_the_package_are_there(page: str) -> None:
+    text = build_site.without_code((ROOT / page).read_text("utf-8"), inline=False)
+    for name in re.findall(r"`(fs(?:\.[A-Za-z]\w*)+)", text):
+        value = fs
+        for part in name.split(".")[1:]:
+            value = getattr(value, part)
