@@ -1,13 +1,14 @@
 """Builds the documentation site: `make docs`, or `python docs/site/build_site.py [folder]`.
 
 The pages are those of `docs/`, ARCHITECTURE.md, CHANGELOG.md and parts of README.md, and what is
-generated: the API and the keyboard map. All are written into one folder, from which Sphinx
-makes the site; a link to a page is rewritten to where the page is there.
+generated: the API, the keyboard map, facts of error classes. All are written into one folder, from
+which Sphinx makes the site; a link to a page is rewritten to where the page is there.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import api_pages
 import keyboard_page
+from flowscope import errors
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
@@ -47,7 +49,9 @@ def pages() -> dict[str, str]:
         found[name.removeprefix("docs/")] = text
     found["keyboard.md"] = keyboard_page.keyboard_page(ROOT)
     for name, text in found.items():
-        if name.startswith("decisions/") and name != "decisions/README.md":
+        if name.startswith("errors/") and name != "errors/index.md":
+            found[name] = with_facts(text, Path(name).stem)
+        elif name.startswith("decisions/") and name != "decisions/README.md":
             found[name] = "---\norphan: true\n---\n" + text  # their index leads to them
     return found
 
@@ -101,6 +105,17 @@ def with_sections(text: str, at: str) -> str:
         )
 
     return _SECTIONS.sub(sections, text)
+
+
+def with_facts(text: str, name: str) -> str:
+    """Returns the page of an error class with what the class itself says behind the title."""
+    cls = getattr(errors, name)
+    bases = [f"`{b.__name__}`" for b in cls.__mro__[1:] if b is not object]
+    facts = f"*{api_pages.escaped(inspect.getdoc(cls) or '')}*\n\nDerived from {', '.join(bases)}."
+    if "code" in vars(cls):
+        facts += f" Its status code is {cls.code}."
+    title, _, rest = text.partition("\n")
+    return f"{title}\n\n{facts}\n{rest}"
 
 
 def write_source(folder: Path) -> None:

@@ -45,7 +45,7 @@ _NAME = re.compile(r"(?:fs|tf)((?:\.\w+)+)(?:\(.*\))?", re.S)
 
 
 class NamesAreLinks(SphinxPostTransform):
-    """Links code that is a public name, such as `fs.matmul` or `fs.cond(...)`, to its entry."""
+    """Links code that is a public name to its entry in the API, and an error's to its page."""
 
     default_priority = 5
 
@@ -55,12 +55,21 @@ class NamesAreLinks(SphinxPostTransform):
         for literal in list(self.document.findall(nodes.literal)):
             found = _NAME.fullmatch(literal.astext())
             name = f"fs{found[1]}" if found else ""
-            if name in objects and not isinstance(literal.parent, nodes.reference | nodes.title):
+            is_free = not isinstance(literal.parent, nodes.reference | nodes.title)
+            page = f"errors/{literal.astext().removeprefix('fs.errors.')}"
+            if page in self.env.found_docs and page != self.env.docname and is_free:
+                self.link(literal, self.app.builder.get_relative_uri(self.env.docname, page))
+            elif name in objects and is_free:
                 entry = objects[name]
                 uri = self.app.builder.get_relative_uri(self.env.docname, entry.docname)
-                link = nodes.reference("", "", internal=True, refuri=f"{uri}#{entry.node_id}")
-                literal.replace_self(link)
-                link += literal
+                self.link(literal, f"{uri}#{entry.node_id}")
+
+    @staticmethod
+    def link(literal: nodes.literal, uri: str) -> None:
+        """Puts a reference around a piece of code."""
+        reference = nodes.reference("", "", internal=True, refuri=uri)
+        literal.replace_self(reference)
+        reference += literal
 
 
 def setup(app: Sphinx) -> None:

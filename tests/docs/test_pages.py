@@ -1,8 +1,9 @@
 """The pages of docs/ tell the truth: their Python runs and prints what they show, links lead on.
 
-A page's Python blocks run in order, in one namespace and a graph of the page's own. A block
-```output behind one is what that prints, or the error that it ends with. A block that is not run
-has a line `<!-- not run: why -->` before it.
+A page's Python blocks run in order; one that imports flowscope begins with no names and an empty
+graph, the others go on where the last one was. A block ```output behind one is what that prints, or
+the error or warning that it ends with. A block that is not run has a line `<!-- not run: why -->`
+before it.
 """
 
 from __future__ import annotations
@@ -60,9 +61,12 @@ def own_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_the_programs_of_a_page_run_and_print_what_it_shows(own_graph: None, page: str) -> None:
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names: dict[str, Any] = {}
     for block in blocks(page):
         if block["why"] is None:
+            if "import flowscope as" in block["code"]:
+                names = {"__name__": "__main__"}
+                fs.reset_default_graph()
             said = run(block["code"], names, may_fail=block["output"] is not None)
             if block["output"] is not None:
                 assert agrees(block["output"], said), f"{page}:\n{block['code']}\n{said}"
@@ -81,7 +85,7 @@ def run(code: str, names: dict[str, Any], may_fail: bool) -> str:
     with contextlib.redirect_stdout(said):
         try:
             exec(compile(code, name, "exec"), names)
-        except fs.OpError as error:
+        except (fs.OpError, Warning) as error:
             if not may_fail:
                 raise
             print(f"{type(error).__name__}: {error}")
@@ -134,3 +138,18 @@ def test_names_of_the_package_are_there(page: str) -> None:
         value = fs
         for part in name.split(".")[1:]:
             value = getattr(value, part)
+
+
+def test_every_error_class_has_a_page_and_every_message_its_anchor() -> None:
+    pages = {path.stem for path in (ROOT / "docs/errors").glob("*.md")} - {"index"}
+    classes = {n for n, c in vars(fs.errors).items() if isinstance(c, type) and n[0] != "_"}
+    assert pages == {n for n in classes if issubclass(getattr(fs.errors, n), Exception)}
+    listed = _LINK.findall((ROOT / "docs/errors/index.md").read_text("utf-8"))
+    headings = [
+        f"{page}.md#{anchor}"
+        for page in pages
+        for anchor in re.findall(
+            "^## (.+)$", (ROOT / f"docs/errors/{page}.md").read_text("utf-8"), re.M
+        )
+    ]
+    assert len(listed) == len(set(listed)) == len(headings) >= 30
