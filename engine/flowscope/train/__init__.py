@@ -46,6 +46,7 @@ from flowscope.train.checkpoint.saver_ops import SaverDef
 from flowscope.train.checkpoint.warm_start import VocabInfo, init_from_checkpoint, warm_start
 from flowscope.train.cluster.cluster_spec import ClusterSpec
 from flowscope.train.cluster.device_setter import replica_device_setter
+from flowscope.train.cluster.pipeline import pipeline
 from flowscope.train.cluster.server import Server
 from flowscope.train.cluster.server_def import ServerDef
 from flowscope.train.events.event_file import summary_iterator
@@ -247,6 +248,7 @@ __all__ = [
     "parameter_report",
     "piecewise_constant",
     "piecewise_constant_decay",
+    "pipeline",
     "polynomial_decay",
     "range_input_producer",
     "read_meta_graph",
