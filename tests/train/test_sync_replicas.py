@@ -83,12 +83,15 @@ def test_replicas_train_as_one_with_the_mean_of_their_gradients(
     )
     hooks = [m.optimizer.make_session_run_hook(True, num_tokens=0)]
     parts, failed = len(X) // replicas, []
+    # The clients of one graph share the local step, of which workers have one each.
+    together = threading.Barrier(replicas, timeout=PATIENCE_S)
     with fs.train.MonitoredTrainingSession(hooks=hooks, config=fs.ConfigProto(mode=mode)) as sess:
 
         def work(k: int) -> None:
             try:
                 for _ in range(STEPS):
                     sess.run(m.train, m.feeds(slice(k * parts, (k + 1) * parts)))
+                    together.wait()
             except BaseException as e:
                 failed.append(e)
 

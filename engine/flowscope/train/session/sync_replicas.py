@@ -52,7 +52,9 @@ class SyncReplicasOptimizer(Optimizer):
                 session.run(train_op)
 
     One client is the chief: its hook starts the queue runner that updates the variables. A mean
-    does not depend on which client came first (see `fs.ConditionalAccumulator`).
+    does not depend on which client came first (see `fs.ConditionalAccumulator`). A client has its
+    step in a local variable of its graph: threads that run one graph share it, and if they do not
+    begin rounds together the gradient of one that is overtaken is dropped as an old one.
 
     Args:
         opt: The optimizer that applies the means.
