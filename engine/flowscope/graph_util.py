@@ -102,6 +102,16 @@ def convert_variables_to_constants(
         NotFoundError: if there is no operation of such a name.
         FailedPreconditionError: if an operation changes a variable that is to be converted, or one
             has no value.
+
+    Example:
+        >>> w = fs.Variable(2.0, name="w")
+        >>> y = fs.multiply(w, 3.0, name="y")
+        >>> sess = fs.Session()
+        >>> sess.run(w.initializer)
+        >>> graph_def = sess.graph.as_graph_def()
+        >>> frozen = fs.graph_util.convert_variables_to_constants(sess, graph_def, ["y"])
+        >>> sorted({node.op for node in frozen.node})
+        ['Const', 'Identity', 'Mul']
     """
     part = extract_sub_graph(input_graph_def, output_node_names)
     allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)

@@ -102,6 +102,14 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
     Returns:
         A function of tensors; keyword arguments, which are no tensors, are handed on to `f`. It
         may be used inside other such functions, and differentiated as often as `grad_fn` can be.
+
+    Example:
+        >>> @fs.custom_gradient
+        ... def rounded(v):
+        ...     return fs.round(v), lambda dy: dy
+        >>> x = fs.constant([0.2, 1.7])
+        >>> fs.Session().run([rounded(x), fs.gradients(rounded(x), x)[0]])
+        [array([0., 2.], dtype=float32), array([1., 1.], dtype=float32)]
     """
     if f is None:
         return custom_gradient

@@ -63,6 +63,13 @@ def gradients(
 
     A y or an x that is neither floating-point nor complex is a constant: it has no influence but
     on itself.
+
+    Example:
+        >>> x = fs.constant(3.0)
+        >>> (slope,) = fs.gradients(x * x, x)
+        >>> (second,) = fs.gradients(slope, x)
+        >>> fs.Session().run([slope, second])
+        [np.float32(6.0), np.float32(2.0)]
     """
     __tracebackhide__ = True
     work = gradient_work(

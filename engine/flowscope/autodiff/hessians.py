@@ -37,6 +37,12 @@ def hessians(
 
     Shapes: x s -> s + s
     Raises: InvalidArgumentError if the shape of an x is not known.
+
+    Example:
+        >>> x = fs.constant([1.0, 2.0])
+        >>> fs.Session().run(fs.hessians(fs.reduce_sum(x**3), x))
+        [array([[ 6.,  0.],
+               [ 0., 12.]], dtype=float32)]
     """
     __tracebackhide__ = True
     options: dict[str, Any] = {

@@ -69,6 +69,13 @@ def cond(
     Raises:
         DTypeError: if `pred` is no bool tensor, or the branches' dtypes differ.
         InvalidArgumentError: if the branches return other structures.
+
+    Example:
+        >>> x = fs.placeholder(fs.float32, [])
+        >>> y = fs.cond(x > 0.0, lambda: fs.sqrt(x), lambda: -x)
+        >>> sess = fs.Session()
+        >>> sess.run(y, {x: 9.0}), sess.run(y, {x: -2.0})
+        (np.float32(3.0), np.float32(2.0))
     """
     __tracebackhide__ = True
     then, orelse = _either(true_fn, fn1, "true_fn"), _either(false_fn, fn2, "false_fn")
@@ -211,6 +218,13 @@ def case(
 
     Raises:
         DTypeError: if something is no pair, no tensor or no function.
+
+    Example:
+        >>> x = fs.constant(5)
+        >>> small = (x < 3, lambda: fs.constant("small"))
+        >>> large = (x > 4, lambda: fs.constant("large"))
+        >>> fs.Session().run(fs.case([small, large], default=lambda: fs.constant("medium")))
+        b'large'
     """
     pairs = _pairs(pred_fn_pairs)
     graph = get_default_graph()
@@ -306,6 +320,11 @@ def switch_case(
     Raises:
         DTypeError: if something is no function, or the index is no int32 tensor.
         InvalidArgumentError: if the numbers are not 0, 1, ... up to how many there are.
+
+    Example:
+        >>> branches = [lambda: fs.constant(10), lambda: fs.constant(20)]
+        >>> fs.Session().run(fs.switch_case(fs.constant(1), branches))
+        np.int32(20)
     """
     if not isinstance(branch_index, Tensor | Convertible):
         raise DTypeError(

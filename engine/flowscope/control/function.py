@@ -47,6 +47,13 @@ def function(
 
     Returns:
         A callable with the arguments of `func`; as a decorator with arguments, a decorator.
+
+    Example:
+        >>> @fs.function
+        ... def square(x):
+        ...     return x * x
+        >>> fs.Session().run(square(fs.constant(3.0)) + square(fs.constant(4.0)))
+        np.float32(25.0)
     """
     if func is None:
         return functools.partial(function, input_signature=input_signature, name=name)

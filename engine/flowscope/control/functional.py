@@ -66,6 +66,10 @@ def map_fn(
         infer_shape: Whether all results have the shape of the first.
         name: Name scope of the operations.
         fn_output_signature: The newer name of `dtype`; it may have a `fs.TensorSpec` per result.
+
+    Example:
+        >>> fs.Session().run(fs.map_fn(lambda v: v * v, fs.range(4)))
+        array([0, 1, 4, 9], dtype=int32)
     """
     _check_function(fn)
     dtype = _signature(dtype, fn_output_signature)
@@ -168,6 +172,10 @@ def foldl(
         back_prop: Whether gradients flow through.
         swap_memory: As in `while_loop`.
         name: Name scope of the operations.
+
+    Example:
+        >>> fs.Session().run(fs.foldl(lambda total, v: total * 10 + v, fs.constant([1, 2, 3])))
+        np.int32(123)
     """
     options = _options(parallel_iterations, back_prop, swap_memory)
     return _folded(fn, elems, initializer, False, options, name or "foldl")
@@ -248,6 +256,10 @@ def scan(
         infer_shape: Whether all results have the shape of the first.
         reverse: Whether it goes from the last part to the first; results stay with their parts.
         name: Name scope of the operations.
+
+    Example:
+        >>> fs.Session().run(fs.scan(lambda total, v: total + v, fs.range(5)))
+        array([ 0,  1,  3,  6, 10], dtype=int32)
     """
     _check_function(fn)
     with get_default_graph().name_scope(name or "scan"):

@@ -79,6 +79,11 @@ def while_loop(
     Raises:
         DTypeError: if a dtype changes from one iteration to the next, or `cond` is no bool.
         InvalidArgumentError: if the structure changes, or a shape changes against its invariant.
+
+    Example:
+        >>> i, total = fs.while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s + i), [0, 0])
+        >>> fs.Session().run([i, total])
+        [np.int32(5), np.int32(10)]
     """
     __tracebackhide__ = True
     _check(cond, body, loop_vars, parallel_iterations)

@@ -1,9 +1,5 @@
 """`fs.data.Dataset`: input described as a dataset, and taken from an iterator in steps.
 
-    digits = fs.data.Dataset.from_tensor_slices((images, labels))
-    batches = digits.shuffle(10_000, seed=1).map(scaled).batch(32).repeat().prefetch(4)
-    images, labels = batches.make_one_shot_iterator().get_next()
-
 A dataset is a tensor that stands for what is to be done; elements are read and computed when steps
 take them from an iterator, where that is placed, on its device or worker.
 """
@@ -59,6 +55,11 @@ class Dataset:
         output_types: Dtypes, in the structure of elements.
         output_shapes: Static shapes, in the same structure.
         output_classes: `fs.Tensor` or `fs.SparseTensor`, in the same structure.
+
+    Example:
+        >>> d = fs.data.Dataset.range(4).map(lambda v: v * v).batch(2).prefetch(1)
+        >>> fs.Session().run(d.make_one_shot_iterator().get_next())
+        array([0, 1])
     """
 
     def __init__(self, tensor: Tensor, structure: Structure, device: str = "") -> None:

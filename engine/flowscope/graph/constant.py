@@ -115,6 +115,11 @@ def constant(
     Raises:
         DTypeError: if the value cannot have this dtype, or is a tensor.
         InvalidArgumentError: if the value does not fit the shape.
+
+    Example:
+        >>> fs.Session().run(fs.constant([[1, 2], [3, 4]], fs.float32))
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
     """
     if isinstance(value, Tensor):
         raise DTypeError(f'expected a value, got the tensor "{value.name}": use fs.identity')
@@ -339,6 +344,10 @@ def convert_to_tensor(
 
     Raises:
         DTypeError: if a tensor has another dtype, or a value cannot have it.
+
+    Example:
+        >>> fs.convert_to_tensor([1.0, 2.0]).dtype
+        fs.float32
     """
     if dtype is not None:
         dtype = as_dtype(dtype)

@@ -36,6 +36,13 @@ class Graph(Building, Edits, WrittenForms):
     Attributes:
         seed: Seed of the random ops (see `fs.set_random_seed`), None if it was not set.
         root: The block of all operations that stand in no other.
+
+    Example:
+        >>> graph = fs.Graph()
+        >>> with graph.as_default():
+        ...     y = fs.constant(2.0) + 1.0
+        >>> fs.Session(graph=graph).run(y)
+        np.float32(3.0)
     """
 
     def __init__(self) -> None:

@@ -43,6 +43,12 @@ def name_scope(
     Raises:
         InvalidArgumentError: if there are `values` and no name, or the values are of several
             graphs.
+
+    Example:
+        >>> with fs.name_scope("encoder"):
+        ...     y = fs.constant(1.0, name="one")
+        >>> y.name
+        'encoder/one:0'
     """
     if default_name is not None and not isinstance(default_name, str):
         raise DTypeError(
@@ -105,12 +111,29 @@ def op_scope(
 
 
 def device(device_name_or_function: Any) -> AbstractContextManager[None]:
-    """Asks for a device for the operations of the block, see `Graph.device`."""
+    """Asks for a device for the operations of the block, see `Graph.device`.
+
+    Example:
+        >>> with fs.device("/cpu:0"):
+        ...     y = fs.constant(1.0)
+        >>> y.device
+        '/device:CPU:0'
+    """
     return get_default_graph().device(device_name_or_function)
 
 
 def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
-    """Makes operations of the block wait for `control_inputs`; None clears those outside."""
+    """Makes operations of the block wait for `control_inputs`; None clears those outside.
+
+    Example:
+        >>> w = fs.Variable(1.0)
+        >>> with fs.control_dependencies([fs.assign(w, 5.0)]):
+        ...     y = fs.constant(2.0) + w
+        >>> sess = fs.Session()
+        >>> sess.run(w.initializer)
+        >>> sess.run(y)
+        np.float32(7.0)
+    """
     return get_default_graph().control_dependencies(control_inputs)
 
 

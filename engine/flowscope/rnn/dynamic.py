@@ -67,6 +67,12 @@ def dynamic_rnn(
         DTypeError: if `cell` is no cell.
         InvalidArgumentError: if the inputs' rank is below 3 or their depth is not known, or sizes
             contradict.
+
+    Example:
+        >>> x = fs.placeholder(fs.float32, [None, 5, 3])
+        >>> outputs, state = fs.nn.dynamic_rnn(fs.nn.rnn_cell.GRUCell(4), x, dtype=fs.float32)
+        >>> outputs.shape.as_list(), state.shape.as_list()
+        ([None, 5, 4], [None, 4])
     """
     __tracebackhide__ = True
     check_cell("cell", cell)

@@ -35,6 +35,14 @@ class profile:
     Args:
         session: The session; None for all of this process's default engine.
         most_spans: So many spans are kept, or one step if it has more.
+
+    Example:
+        >>> x = fs.constant(np.ones([100, 100]))
+        >>> sess = fs.Session()
+        >>> with fs.profile(sess) as profiled:
+        ...     _ = sess.run(fs.matmul(x, x))
+        >>> len(profiled.recording.steps)
+        1
     """
 
     def __init__(self, session: Session | None = None, most_spans: int = MOST) -> None:

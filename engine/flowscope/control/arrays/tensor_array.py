@@ -57,6 +57,12 @@ class TensorArray(Composite):
         InvalidArgumentError: if there is neither a size nor a flow, or both; or what a handle says
             is said again.
         DTypeError: if the flow is not that of an array of this dtype.
+
+    Example:
+        >>> array = fs.TensorArray(fs.float32, size=2, element_shape=[])
+        >>> array = array.write(0, 1.0).write(1, 2.0)
+        >>> fs.Session().run(array.stack())
+        array([1., 2.], dtype=float32)
     """
 
     def __init__(

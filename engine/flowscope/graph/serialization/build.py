@@ -116,6 +116,13 @@ def import_graph_def(
         NotFoundError: if the GraphDef uses an op type that is not known.
         InvalidArgumentError: if the GraphDef does not hold together, lacks a name that `input_map`
             or `return_elements` names, or a tensor does not fit. The graph is then as it was.
+
+    Example:
+        >>> three = fs.constant(3.0, name="three")
+        >>> definition = fs.get_default_graph().as_graph_def()
+        >>> fs.import_graph_def(definition, name="copy")
+        >>> fs.Session().run("copy/three:0")
+        np.float32(3.0)
     """
     refuse("import_graph_def", op_dict=op_dict, producer_op_list=producer_op_list)
     as_graph_def(graph_def)

@@ -279,6 +279,11 @@ def shape(
         name: Name of the operation.
         out_type: int32 or int64.
         optimize: Whether a known shape becomes a constant.
+
+    Example:
+        >>> x = fs.placeholder(fs.float32, [None, 3])
+        >>> x.shape.as_list(), fs.Session().run(fs.shape(x), {x: np.zeros([2, 3])})
+        ([None, 3], array([2, 3], dtype=int32))
     """
     dtype = _index_type(out_type)
     if hasattr(input, "with_values"):
@@ -302,7 +307,12 @@ def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 def size(
     input: Any, name: str | None = None, out_type: Any = dtypes.int32, optimize: bool = True
 ) -> Tensor:
-    """Returns the number of elements of `input`: a constant if it is known."""
+    """Returns the number of elements of `input`: a constant if it is known.
+
+    Example:
+        >>> fs.Session().run(fs.size([[1, 2, 3], [4, 5, 6]]))
+        np.int32(6)
+    """
     dtype = _index_type(out_type)
     if hasattr(input, "with_values"):
         return reduce_prod(_dense_shape(input, dtype), name=name or "Size")
@@ -313,7 +323,12 @@ def size(
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
-    """Returns the rank of `input`: a constant if it is known."""
+    """Returns the rank of `input`: a constant if it is known.
+
+    Example:
+        >>> fs.Session().run(fs.rank([[1, 2, 3], [4, 5, 6]]))
+        np.int32(2)
+    """
     if hasattr(input, "with_values"):
         return size(input.dense_shape, name or "Rank")
     x = convert_to_tensor(input)
@@ -323,7 +338,13 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
-    """Returns a tensor of shape `dims` with `value` everywhere."""
+    """Returns a tensor of shape `dims` with `value` everywhere.
+
+    Example:
+        >>> fs.Session().run(fs.fill([2, 2], 7))
+        array([[7, 7],
+               [7, 7]], dtype=int32)
+    """
     shape = as_shape(dims, name or "Fill", "dims")
     return apply(_FILL, shape, convert_to_tensor(value, None, "Fill/value"), name=name)
 
@@ -358,12 +379,21 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> T
         shape: A shape, or an integer vector.
         dtype: Element type.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.zeros([2]))
+        array([0., 0.], dtype=float32)
     """
     return _full(shape, 0, dtype, name or "zeros")
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """Returns ones (True); the arguments are those of `zeros`."""
+    """Returns ones (True); the arguments are those of `zeros`.
+
+    Example:
+        >>> fs.Session().run(fs.ones([2], fs.int32))
+        array([1, 1], dtype=int32)
+    """
     if as_dtype(dtype).kind == "s":
         raise expected_dtype("numbers or bools for ones", "string: see fs.fill")
     return _full(shape, 1, dtype, name or "ones")
@@ -379,6 +409,10 @@ def zeros_like(
         dtype: Element type; the tensor's own by default.
         name: Name of the operation.
         optimize: Whether zeros of a known shape need not wait for the tensor.
+
+    Example:
+        >>> fs.Session().run(fs.zeros_like([1, 2]))
+        array([0, 0], dtype=int32)
     """
     return _like(tensor, dtype, name or "zeros_like", optimize, zeros, _ZEROS_LIKE)
 
@@ -414,6 +448,10 @@ def range(
         delta: Step; a negative one counts down.
         dtype: Element type; by default that of the arguments, the widest of them.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.range(2, 10, 3))
+        array([2, 5, 8], dtype=int32)
     """
     if limit is None:
         start, limit = 0, start
@@ -443,6 +481,10 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         stop: Last number, of the same dtype and shape.
         num: How many, an integer.
         axis: Where the new axis stands in the result.
+
+    Example:
+        >>> fs.Session().run(fs.linspace(0.0, 1.0, 5))
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     return apply(LinSpace(axis), start, stop, num, name=name)
 

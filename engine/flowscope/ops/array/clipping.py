@@ -87,6 +87,10 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
         clip_value_min: Lowest value; it is broadcast to t's shape.
         clip_value_max: Highest value.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.clip_by_value([-2.0, 0.5, 3.0], 0.0, 1.0))
+        array([0. , 0.5, 1. ], dtype=float32)
     """
 
     def clipped(values: Tensor) -> Tensor:
@@ -104,6 +108,10 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         clip_norm: Highest norm, a scalar; a negative one counts as 0.
         axes: Axes along which the norm is taken; all by default.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.clip_by_norm([3.0, 4.0], 1.0)).round(3)
+        array([0.6, 0.8], dtype=float32)
     """
 
     def clipped(values: Tensor) -> Tensor:
@@ -177,6 +185,11 @@ def clip_by_global_norm(
 
     Raises:
         DTypeError: if `t_list` is not a list.
+
+    Example:
+        >>> clipped, norm = fs.clip_by_global_norm([fs.constant([3.0]), fs.constant([4.0])], 10.0)
+        >>> fs.Session().run([*clipped, norm])
+        [array([3.], dtype=float32), array([4.], dtype=float32), np.float32(5.0)]
     """
     tensors = _listed(t_list)
     norm = global_norm(tensors, name) if use_norm is None else convert_to_tensor(use_norm)

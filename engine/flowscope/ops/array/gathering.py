@@ -261,6 +261,10 @@ def gather(
         name: Name of the operation.
         axis: The axis; by default the one behind the batch.
         batch_dims: How many leading axes are a batch, with indices of its own for each element.
+
+    Example:
+        >>> fs.Session().run(fs.gather([10, 20, 30], [2, 0]))
+        array([30, 10], dtype=int32)
     """
     x = convert_to_tensor(params)
     places = convert_to_tensor(indices, None, None, dtypes.int32)
@@ -291,6 +295,10 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         indices: Integers; the last axis is a position in the axes behind the batch.
         name: Name of the operation.
         batch_dims: How many leading axes are a batch, with indices of its own for each element.
+
+    Example:
+        >>> fs.Session().run(fs.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]))
+        array([2, 3], dtype=int32)
     """
     places = convert_to_tensor(indices, None, None, dtypes.int32)
     if batch_dims:
@@ -312,7 +320,12 @@ def _with_batch(places: Tensor, count: int) -> Tensor:
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
-    """Returns zeros of `shape` with `updates` added at positions; repeats add up."""
+    """Returns zeros of `shape` with `updates` added at positions; repeats add up.
+
+    Example:
+        >>> fs.Session().run(fs.scatter_nd([[1], [3]], [9, 8], [5]))
+        array([0, 9, 0, 8, 0], dtype=int32)
+    """
     places = convert_to_tensor(indices, None, None, dtypes.int32)
     sizes = as_shape(shape, name or "ScatterNd")
     return apply(ScatterNd(), places, convert_to_tensor(updates), sizes, name=name)

@@ -322,6 +322,10 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
         values: A list of tensors of one dtype and rank.
         axis: The axis.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.concat([[1, 2], [3]], 0))
+        array([1, 2, 3], dtype=int32)
     """
     if isinstance(values, Tensor) or hasattr(values, "_as_tensor"):
         values = [values]
@@ -350,6 +354,11 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
         values: A list of tensors, or what can be made tensors.
         axis: Where the new axis stands in the result.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.stack([[1, 2], [3, 4]], axis=1))
+        array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     if isinstance(values, Tensor):
         return values if axis == 0 else stack(unstack(values), axis, name)
@@ -380,6 +389,11 @@ def unstack(
 
     Raises:
         InvalidArgumentError: if the number is neither given nor known.
+
+    Example:
+        >>> first, second = fs.unstack([[1, 2], [3, 4]])
+        >>> fs.Session().run(second)
+        array([3, 4], dtype=int32)
     """
     if num is None:
         dims = value.spec.shape
@@ -402,6 +416,11 @@ def split(
         axis: The axis.
         num: How many parts, where the lengths are a tensor of unknown length.
         name: Name of the operation.
+
+    Example:
+        >>> left, right = fs.split(fs.range(6), [2, 4])
+        >>> fs.Session().run([left, right])
+        [array([0, 1], dtype=int32), array([2, 3, 4, 5], dtype=int32)]
     """
     x, dynamic = convert_to_tensor(value), dynamic_axes(axis)
     if dynamic is not None:

@@ -159,7 +159,12 @@ class Reverse(Op, views=(0,), keeps_finite=True):
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
-    """Returns a tensor with its elements in reverse order along axes."""
+    """Returns a tensor with its elements in reverse order along axes.
+
+    Example:
+        >>> fs.Session().run(fs.reverse([1, 2, 3], [0]))
+        array([3, 2, 1], dtype=int32)
+    """
     dynamic = dynamic_axes(axis)
     if dynamic is not None:
         return apply(ReverseBy(), convert_to_tensor(tensor), dynamic, name=name or "ReverseV2")

@@ -93,6 +93,11 @@ def one_hot(
         axis: Where the new axis stands in the result; last by default.
         dtype: Element type; that of the values, else float32.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.one_hot([0, 2], 3))
+        array([[1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
     """
     if dtype is None:
         given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
@@ -126,6 +131,11 @@ def eye(
         batch_shape: Shape of the batch in front.
         dtype: Element type.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.eye(2))
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
     """
     rows = get_static_value(num_rows)
     columns = rows if num_columns is None else get_static_value(num_columns)

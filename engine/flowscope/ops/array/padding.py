@@ -251,7 +251,12 @@ _TILE = Tile()
 
 
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
-    """Returns `input` repeated `multiples[i]` times along axis i."""
+    """Returns `input` repeated `multiples[i]` times along axis i.
+
+    Example:
+        >>> fs.Session().run(fs.tile([1, 2], [2]))
+        array([1, 2, 1, 2], dtype=int32)
+    """
     return apply(
         _TILE, convert_to_tensor(input), as_shape(multiples, name or "Tile", "multiples"), name=name
     )
@@ -285,6 +290,10 @@ def pad(
         mode: "CONSTANT", "REFLECT" (mirrored, the edge not repeated) or "SYMMETRIC" (repeated).
         name: Name of the operation.
         constant_values: The margin's value in the first mode, a number or a scalar tensor.
+
+    Example:
+        >>> fs.Session().run(fs.pad([1, 2], [[1, 2]]))
+        array([0, 1, 2, 0, 0], dtype=int32)
     """
     mode = mode.upper()
     if mode not in ("CONSTANT", "REFLECT", "SYMMETRIC"):

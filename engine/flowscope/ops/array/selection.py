@@ -110,6 +110,10 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
     Raises:
         InvalidArgumentError: if only one of x and y is given.
+
+    Example:
+        >>> fs.Session().run(fs.where([True, False], [1, 2], [3, 4]))
+        array([1, 4], dtype=int32)
     """
     if x is None and y is None:
         return apply(_WHERE, convert_to_tensor(condition), name=name)
@@ -180,6 +184,10 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         mask: Bools of known rank, at least 1; their shape is that of tensor's axes from `axis` on.
         name: Name scope of the operations.
         axis: First of the masked axes, 0 by default.
+
+    Example:
+        >>> fs.Session().run(fs.boolean_mask([1, 2, 3], [True, False, True]))
+        array([1, 3], dtype=int32)
     """
     x, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
     check_kind(mask.dtype, "b", "a bool mask")
@@ -211,6 +219,11 @@ def sequence_mask(
         lengths: Integers.
         maxlen: Length of the rows; the largest of `lengths` by default.
         dtype: Element type of the result.
+
+    Example:
+        >>> fs.Session().run(fs.sequence_mask([1, 3], 3))
+        array([[ True, False, False],
+               [ True,  True,  True]])
     """
     if maxlen is None:
         maxlen = reduce_max(lengths)

@@ -239,6 +239,11 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
 
     Raises:
         InvalidArgumentError: if the numbers of elements differ.
+
+    Example:
+        >>> fs.Session().run(fs.reshape(fs.range(6), [2, -1]))
+        array([[0, 1, 2],
+               [3, 4, 5]], dtype=int32)
     """
     x = convert_to_tensor(tensor)
     return apply(_RESHAPE, x, as_shape(shape, name or "Reshape"), name=name)
@@ -254,6 +259,12 @@ def transpose(
         perm: Output axis i is input axis perm[i]; all reversed if None.
         name: Name of the operation.
         conjugate: Whether complex elements are conjugated.
+
+    Example:
+        >>> fs.Session().run(fs.transpose([[1, 2, 3], [4, 5, 6]]))
+        array([[1, 4],
+               [2, 5],
+               [3, 6]], dtype=int32)
     """
     dynamic = dynamic_axes(perm)
     if dynamic is not None:
@@ -281,6 +292,10 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
         axis: Where.
         name: Name of the operation.
         dim: Old name of `axis`.
+
+    Example:
+        >>> fs.expand_dims(fs.zeros([2, 3]), 1).shape.as_list()
+        [2, 1, 3]
     """
     dynamic = dynamic_axes(dim if axis is None else axis)
     if dynamic is not None:
@@ -307,6 +322,10 @@ def squeeze(
         axis: Which axes; all of length 1 if None.
         name: Name of the operation.
         squeeze_dims: Old name of `axis`.
+
+    Example:
+        >>> fs.squeeze(fs.zeros([2, 1, 3]), 1).shape.as_list()
+        [2, 3]
     """
     return unary(Squeeze(as_axes(squeeze_dims if axis is None else axis) or ()), input, name)
 

@@ -313,6 +313,11 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
         begin: First position of the block, one number per axis.
         size: Its size, one number per axis; -1 goes to the end.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [2, 2]))
+        array([[2, 3],
+               [5, 6]], dtype=int32)
     """
     x = convert_to_tensor(input_)
     return apply(

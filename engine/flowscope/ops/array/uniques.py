@@ -187,6 +187,11 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Uniq
         x: A vector.
         out_idx: Dtype of `idx`, int32 or int64.
         name: Name of the operation.
+
+    Example:
+        >>> values, indices = fs.unique([7, 8, 7])
+        >>> fs.Session().run([values, indices])
+        [array([7, 8], dtype=int32), array([0, 1, 0], dtype=int32)]
     """
     return UniqueResult(*apply_many(Unique(_index_type(out_idx)), convert_to_tensor(x), name=name))
 

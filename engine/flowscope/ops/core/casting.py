@@ -217,6 +217,10 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
         x: A tensor of numbers or bools, a SparseTensor, or IndexedSlices.
         dtype: The new dtype. Towards integers numbers are cut off; what is not 0 is True.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.cast([1.7, -1.7], fs.int32))
+        array([ 1, -1], dtype=int32)
     """
     dtype = as_dtype(dtype)
     if type(x) is not Tensor and isinstance(getattr(x, "values", None), Tensor):

@@ -144,6 +144,11 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
         dtype: Element type of what is fed.
         shape: Static shape; None for any, None in it for any size.
         name: Name of the operation.
+
+    Example:
+        >>> x = fs.placeholder(fs.float32, [None], name="x")
+        >>> fs.Session().run(x * 2.0, {x: [1.0, 2.5]})
+        array([2., 5.], dtype=float32)
     """
     return apply(Placeholder(as_dtype(dtype), as_dims(shape)), name=name)
 
@@ -172,7 +177,13 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
-    """Returns `input`'s value as a constant for gradients."""
+    """Returns `input`'s value as a constant for gradients.
+
+    Example:
+        >>> x = fs.constant(3.0)
+        >>> fs.Session().run(fs.gradients(x * fs.stop_gradient(x), x))
+        [np.float32(3.0)]
+    """
     if type(input) is not Tensor and isinstance(getattr(input, "values", None), Tensor):
         return on_values(input, lambda v: stop_gradient(v, name))  # type: ignore[no-any-return]
     return unary(_STOP, input, name)
@@ -197,6 +208,13 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
     Args:
         *inputs: Operations, tensors, variables, None, and lists of them.
         **kwargs: Only `name`, the operation's name.
+
+    Example:
+        >>> a, b = fs.Variable(1.0), fs.Variable(2.0)
+        >>> sess = fs.Session()
+        >>> sess.run(fs.group(a.initializer, b.initializer))
+        >>> sess.run([a, b])
+        [np.float32(1.0), np.float32(2.0)]
     """
     name = kwargs.pop("name", None)
     if kwargs:

@@ -221,6 +221,13 @@ def Assert(
         name: Name of the operation.
 
     Have other operations wait for it: `with fs.control_dependencies([fs.Assert(...)]):`.
+
+    Example:
+        >>> check = fs.Assert(fs.constant(True), ["what is told where it is not true"])
+        >>> with fs.control_dependencies([check]):
+        ...     y = fs.identity(1.0)
+        >>> fs.Session().run(y)
+        np.float32(1.0)
     """
     parts, tensors = parts_of(data)
     op = AssertTrue(parts, 3 if summarize is None else summarize)

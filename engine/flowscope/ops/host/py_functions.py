@@ -432,6 +432,12 @@ def py_func(
     Ctrl-C raises KeyboardInterrupt in the function of a step that the main thread runs. Where a
     step has a deadline its functions run on threads of their own: at the deadline, or when it is
     stopped, the step ends, and the function is left alone. It ends at its next line of Python.
+
+    Example:
+        >>> x = fs.placeholder(fs.float64, [3])
+        >>> order = fs.py_func(lambda v: np.argsort(v), [x], fs.int64)
+        >>> fs.Session().run(order, {x: [0.3, 0.1, 0.2]})
+        array([1, 2, 0])
     """
     kind = PyFunc if stateful else PyFuncStateless
     return _call(kind, func, inp, Tout, name or "PyFunc")

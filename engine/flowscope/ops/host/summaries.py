@@ -221,6 +221,11 @@ def scalar(name: str, tensor: Any, collections: Any = None, family: str | None =
     Raises:
         DTypeError: if it is not a real number.
         InvalidArgumentError: if it is not a scalar.
+
+    Example:
+        >>> summary = fs.summary.scalar("loss", 0.5)
+        >>> fs.Summary.FromString(fs.Session().run(summary)).value[0].simple_value
+        0.5
     """
     return _add(ScalarSummary, name, convert_to_tensor(tensor), collections, family)
 
@@ -358,6 +363,11 @@ def merge_all(
 
     Returns:
         The summary, or None if there is nothing to merge.
+
+    Example:
+        >>> _, _ = fs.summary.scalar("a", 1.0), fs.summary.scalar("b", 2.0)
+        >>> len(fs.Summary.FromString(fs.Session().run(fs.summary.merge_all())).value)
+        2
     """
     found = get_default_graph().get_collection(key, scope)
     return merge(found, name=name) if found else None

@@ -283,6 +283,12 @@ def einsum(equation: str, *inputs: Any, name: str | None = None, optimize: str =
 
     Raises:
         InvalidArgumentError: if the equation makes no sense or does not fit the tensors.
+
+    Example:
+        >>> a = fs.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> fs.Session().run(fs.einsum("ij,kj->ik", a, a))
+        array([[ 5., 11.],
+               [11., 25.]], dtype=float32)
     """
     del optimize
     if not inputs:

@@ -41,6 +41,10 @@ def norm(
 
     Returns:
         Real numbers; but the Euclidean norm of complex ones is complex, as in TensorFlow.
+
+    Example:
+        >>> fs.Session().run(fs.norm([3.0, 4.0]))
+        np.float32(5.0)
     """
     x, keep = convert_to_tensor(tensor), bool(keepdims or keep_dims)
     is_matrix = isinstance(axis, list | tuple) and len(axis) == 2

@@ -145,6 +145,12 @@ def matmul(
     Raises:
         InvalidArgumentError: if the shapes do not fit.
         DTypeError: if the dtypes differ.
+
+    Example:
+        >>> a = fs.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> fs.Session().run(fs.matmul(a, a, transpose_b=True))
+        array([[ 5., 11.],
+               [11., 25.]], dtype=float32)
     """
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise expected("a transpose or an adjoint of a matrix", "both")
@@ -246,6 +252,10 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 
     Raises:
         InvalidArgumentError: if a rank is unknown or the axes do not pair up.
+
+    Example:
+        >>> fs.Session().run(fs.tensordot([1.0, 2.0], [[3.0], [4.0]], 1))
+        array([11.], dtype=float32)
     """
     if a.spec.rank is None or b.spec.rank is None:
         return _last_with_first(a, b, axes)

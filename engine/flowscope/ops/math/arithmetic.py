@@ -246,6 +246,10 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
 
     Raises:
         InvalidArgumentError: if the list is empty or the shapes differ.
+
+    Example:
+        >>> fs.Session().run(fs.add_n([fs.constant(1.0), fs.constant(2.0), fs.constant(3.0)]))
+        np.float32(6.0)
     """
     if isinstance(inputs, Tensor | Convertible):
         inputs = [inputs]

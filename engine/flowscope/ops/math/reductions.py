@@ -283,7 +283,12 @@ def reduce_logsumexp(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Returns log(sum(exp(x))) along axes, without overflow."""
+    """Returns log(sum(exp(x))) along axes, without overflow.
+
+    Example:
+        >>> fs.Session().run(fs.reduce_logsumexp([1000.0, 1000.0])).round(3)
+        np.float32(1000.693)
+    """
     x = convert_to_tensor(input_tensor)
     axis = reduction_indices if axis is None else axis
     dynamic = dynamic_axes(axis)

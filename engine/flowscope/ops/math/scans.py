@@ -196,6 +196,10 @@ def argmax(
         name: Name of the operation.
         dimension: Old name of `axis`.
         output_type: int32 or int64.
+
+    Example:
+        >>> fs.Session().run(fs.argmax([[1, 5, 2], [7, 0, 3]], axis=1))
+        array([1, 0])
     """
     return _place(ArgMax, input, dimension if axis is None else axis, output_type, name)
 
@@ -207,7 +211,12 @@ def argmin(
     dimension: Any = None,
     output_type: Any = dtypes.int64,
 ) -> Tensor:
-    """Returns the position of the smallest along an axis, the first one at ties; see `argmax`."""
+    """Returns the position of the smallest along an axis, the first one at ties; see `argmax`.
+
+    Example:
+        >>> fs.Session().run(fs.argmin([[1, 5, 2], [7, 0, 3]], axis=1))
+        array([0, 1])
+    """
     return _place(ArgMin, input, dimension if axis is None else axis, output_type, name)
 
 
@@ -243,6 +252,10 @@ def cumsum(
         exclusive: Whether to leave out the element itself.
         reverse: Whether to start at the end.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run([fs.cumsum([1, 2, 3]), fs.cumsum([1, 2, 3], exclusive=True)])
+        [array([1, 3, 6], dtype=int32), array([0, 1, 3], dtype=int32)]
     """
     return _scan(Cumsum, x, axis, exclusive, reverse, name)
 

@@ -112,6 +112,11 @@ def conv2d(
 
     Raises:
         InvalidArgumentError: if the shapes do not fit.
+
+    Example:
+        >>> image, kernel = fs.ones([1, 4, 4, 1]), fs.ones([3, 3, 1, 2])
+        >>> fs.nn.conv2d(image, kernel, strides=[1, 1, 1, 1], padding="VALID").shape.as_list()
+        [1, 2, 2, 2]
     """
     del use_cudnn_on_gpu
     op = _op(Conv2D, _needed(strides, "strides"), padding, data_format, dilations)

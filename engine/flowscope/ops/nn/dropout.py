@@ -43,6 +43,11 @@ def dropout(
 
     Raises:
         InvalidArgumentError: unless one of keep_prob and rate is given, and is a probability.
+
+    Example:
+        >>> x = fs.nn.dropout(fs.ones([10_000]), rate=0.25, seed=1)
+        >>> fs.Session().run(fs.reduce_mean(x)).round(1)
+        np.float32(1.0)
     """
     if (keep_prob is None) == (rate is None):
         raise expected("one of keep_prob and rate", "both or none")

@@ -48,6 +48,11 @@ def moments(
         shift: A hint for precision: the mean is always taken off first.
         keep_dims: Old name of `keepdims`.
         keepdims: Whether the reduced axes stay, of length 1.
+
+    Example:
+        >>> mean, variance = fs.nn.moments(fs.constant([1.0, 3.0]), [0])
+        >>> fs.Session().run([mean, variance])
+        [np.float32(2.0), np.float32(1.0)]
     """
     places = as_axes(axes)
     wide = widened(x)

@@ -94,6 +94,11 @@ def max_pool(
         data_format: "NHWC" or "NCHW".
         name: Name of the operation.
         input: New name of `value`.
+
+    Example:
+        >>> y = fs.nn.max_pool(fs.ones([1, 4, 4, 3]), [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+        >>> y.shape.as_list()
+        [1, 2, 2, 3]
     """
     op = _op(MaxPool, ksize, strides, padding, data_format)
     return apply(op, _value(value, input), name=name)

@@ -97,6 +97,10 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = N
         axis: The axis, the last by default.
         name: Name of the operation.
         dim: Old name of `axis`.
+
+    Example:
+        >>> fs.Session().run(fs.nn.softmax([1.0, 1.0]))
+        array([0.5, 0.5], dtype=float32)
     """
     return unary(Softmax(one_axis(axis, dim)), logits, name)
 

@@ -155,5 +155,10 @@ def top_k(input: Any, k: int = 1, sorted: bool = True, name: str | None = None) 
         k: How many.
         sorted: True or False: they always come in falling order.
         name: Name of the operation.
+
+    Example:
+        >>> values, indices = fs.nn.top_k([1, 9, 5], 2)
+        >>> fs.Session().run([values, indices])
+        [array([9, 5], dtype=int32), array([1, 2], dtype=int32)]
     """
     return TopKValues(*apply_many(TopK(int(k)), convert_to_tensor(input), name=name or "TopKV2"))

@@ -215,6 +215,12 @@ def sparse_softmax_cross_entropy_with_logits(
 
     Returns:
         The losses, of labels' shape.
+
+    Example:
+        >>> logits = fs.constant([[0.0, 0.0], [10.0, 0.0]])
+        >>> loss = fs.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 0], logits=logits)
+        >>> fs.Session().run(loss).round(3)
+        array([0.693, 0.   ], dtype=float32)
     """
     _check_named(_sentinel, labels, logits)
     logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)

@@ -385,7 +385,12 @@ def mean_squared_error(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
-    """Returns the weighted loss (predictions - labels)^2; see `compute_weighted_loss`."""
+    """Returns the weighted loss (predictions - labels)^2; see `compute_weighted_loss`.
+
+    Example:
+        >>> fs.Session().run(fs.losses.mean_squared_error([1.0, 2.0], [1.0, 4.0]))
+        np.float32(2.0)
+    """
     return squared_difference(predictions, labels)
 
 

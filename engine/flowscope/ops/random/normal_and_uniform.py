@@ -148,6 +148,11 @@ def random_uniform(
         dtype: Element type, floating-point, int32 or int64.
         seed: Seed of the op; by default it follows from the operation's name.
         name: Name of the operation.
+
+    Example:
+        >>> x = fs.random_uniform([1000], 2.0, 3.0, seed=1)
+        >>> fs.Session().run(fs.reduce_mean(x)).round(1)
+        np.float32(2.5)
     """
     found = as_dtype(dtype)
     name = name or "random_uniform"
@@ -183,6 +188,11 @@ def random_normal(
         dtype: Element type, floating-point.
         seed: Seed of the op; by default it follows from the operation's name.
         name: Name of the operation.
+
+    Example:
+        >>> x = fs.random_normal([10_000], mean=5.0, seed=1)
+        >>> fs.Session().run(fs.reduce_mean(x)).round(1)
+        np.float32(5.0)
     """
     name, found = name or "random_normal", _float(dtype)
     op = RandomNormal(seed_of(seed, name), found)

@@ -27,6 +27,12 @@ def set_random_seed(seed: int | None) -> None:
 
     Args:
         seed: An integer; None takes the seed away.
+
+    Example:
+        >>> fs.set_random_seed(7)
+        >>> x = fs.random_uniform([])
+        >>> bool(fs.Session().run(x) == fs.Session().run(x))
+        True
     """
     try:
         get_default_graph().seed = None if seed is None else operator.index(seed)

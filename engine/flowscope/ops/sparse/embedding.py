@@ -188,6 +188,11 @@ def embedding_lookup(
 
     Raises:
         InvalidArgumentError: if there is no part, the strategy is unknown, or a row does not exist.
+
+    Example:
+        >>> fs.Session().run(fs.nn.embedding_lookup(fs.constant([[1.0], [2.0], [3.0]]), [2, 0]))
+        array([[3.],
+               [1.]], dtype=float32)
     """
     del validate_indices
     is_many = isinstance(params, list | tuple | PartitionedVariable)

@@ -50,6 +50,12 @@ class SparseTensor:
 
     Raises:
         InvalidArgumentError: if their shapes do not fit together.
+
+    Example:
+        >>> s = fs.SparseTensor([[0, 1], [1, 0]], [5, 6], [2, 2])
+        >>> fs.Session().run(fs.sparse_tensor_to_dense(s))
+        array([[0, 5],
+               [6, 0]], dtype=int32)
     """
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:

@@ -65,7 +65,15 @@ def variables_initializer(var_list: Sequence[Variable], name: str = "init") -> O
 
 
 def global_variables_initializer() -> Operation:
-    """Returns an operation that sets the initial values of all global variables made so far."""
+    """Returns an operation that sets the initial values of all global variables made so far.
+
+    Example:
+        >>> w = fs.Variable(3.0)
+        >>> sess = fs.Session()
+        >>> sess.run(fs.global_variables_initializer())
+        >>> sess.run(w)
+        np.float32(3.0)
+    """
     return variables_initializer(global_variables())
 
 

@@ -186,6 +186,12 @@ def variable_scope(
 
     Raises:
         InvalidArgumentError: if there is no name, or `reuse` is set without one.
+
+    Example:
+        >>> with fs.variable_scope("encoder"):
+        ...     w = fs.get_variable("w", [2])
+        >>> w.name
+        'encoder/w:0'
     """
     _check_scope(name_or_scope, default_name, reuse, auxiliary_name_scope)
     with graph_of(values) as graph:
@@ -343,6 +349,13 @@ def get_variable(
     Raises:
         InvalidArgumentError: if it exists and may not be shared, does not exist and must, or exists
             with another shape or dtype.
+
+    Example:
+        >>> with fs.variable_scope("layer", reuse=fs.AUTO_REUSE):
+        ...     w = fs.get_variable("w", [2], initializer=fs.ones_initializer())
+        ...     again = fs.get_variable("w", [2])
+        >>> w.name, again is w
+        ('layer/w:0', True)
     """
     if not isinstance(name, str | bytes):
         raise expected_dtype("a variable's name as a string", repr(name))

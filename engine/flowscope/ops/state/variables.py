@@ -129,6 +129,13 @@ class Variable(ToAndFromProto, Convertible, metaclass=_VariableType):
         handle: The handle tensor, of dtype resource.
         initializer: The operation that sets the initial value.
         initial_value: The tensor of it.
+
+    Example:
+        >>> w = fs.Variable([1.0, 2.0], name="w")
+        >>> sess = fs.Session()
+        >>> sess.run(w.initializer)
+        >>> sess.run(fs.assign_add(w, [1.0, 1.0]))
+        array([2., 3.], dtype=float32)
     """
 
     SaveSliceInfo = SaveSliceInfo

@@ -241,6 +241,10 @@ def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Te
         inputs: A list of tensors of one shape; scalars are broadcast.
         separator: What stands between them.
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.string_join(["a", "b"], separator="-"))
+        b'a-b'
     """
     tensors = [as_strings(x) for x in inputs]
     if not tensors:

@@ -203,6 +203,10 @@ def string_split(
         delimiter: Old name of `sep`.
         result_type: "SparseTensor".
         name: Name of the operation.
+
+    Example:
+        >>> fs.Session().run(fs.string_split(["a b c"]).values)
+        array([b'a', b'b', b'c'], dtype=object)
     """
     _check_result(result_type)
     given = delimiter if sep is None else sep

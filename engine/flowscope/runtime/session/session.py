@@ -152,6 +152,10 @@ class Session(Controls):
             FailedPreconditionError: if a variable has no value yet, before anything runs.
             CancelledError: if the step was stopped.
             DeadlineExceededError: if it has a timeout and takes longer.
+
+        Example:
+            >>> fs.Session().run({"three": fs.constant(1.0) + 2.0})
+            {'three': np.float32(3.0)}
         """
         __tracebackhide__ = True
         config = self.config

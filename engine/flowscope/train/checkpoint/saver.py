@@ -73,6 +73,18 @@ class Saver:
         InvalidArgumentError: if there are no variables, or two would have one name.
         DTypeError: if something is neither, or `saver_def` is no SaverDef.
         UnimplementedError: for a `builder` and old versions.
+
+    Example:
+        >>> w = fs.Variable([1.0, 2.0], name="w")
+        >>> saver = fs.train.Saver()
+        >>> with fs.Session() as sess:
+        ...     sess.run(w.initializer)
+        ...     path = saver.save(sess, "model")
+        >>> with fs.Session() as sess:
+        ...     saver.restore(sess, path)
+        ...     sess.run(w)
+        1 of 1 tensors can be restored from "model.safetensors"
+        array([1., 2.], dtype=float32)
     """
 
     def __init__(

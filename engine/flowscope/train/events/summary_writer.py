@@ -42,6 +42,11 @@ class FileWriter:
     Raises:
         InvalidArgumentError: if both `graph` and `graph_def` are given.
         UnimplementedError: if a session is given.
+
+    Example:
+        >>> summary = fs.Session().run(fs.summary.scalar("loss", 0.5))
+        >>> with fs.summary.FileWriter("logs") as writer:
+        ...     writer.add_summary(summary, global_step=1)
     """
 
     def __init__(

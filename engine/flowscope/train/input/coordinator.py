@@ -42,6 +42,12 @@ class Coordinator:
     Args:
         clean_stop_exception_types: Exceptions that end the work and are no errors; by default
             OutOfRangeError, the end of the input.
+
+    Example:
+        >>> coordinator = fs.train.Coordinator()
+        >>> coordinator.request_stop()
+        >>> coordinator.should_stop()
+        True
     """
 
     def __init__(

@@ -28,6 +28,16 @@ class AdamOptimizer(RuleOptimizer):
             optimizer, "<name>/beta1_power".
 
     Source: Kingma & Ba 2014, "Adam: A Method for Stochastic Optimization".
+
+    Example:
+        >>> w = fs.Variable(1.0)
+        >>> train = fs.train.AdamOptimizer(0.1).minimize(fs.square(w - 3.0))
+        >>> sess = fs.Session()
+        >>> sess.run(fs.global_variables_initializer())
+        >>> for _ in range(300):
+        ...     sess.run(train)
+        >>> sess.run(w).round(2)
+        np.float32(3.0)
     """
 
     def __init__(

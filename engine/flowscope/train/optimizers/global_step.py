@@ -84,7 +84,13 @@ def create_global_step(graph: Graph | None = None) -> Variable:
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Variable | Tensor:
-    """Returns the graph's global step, made on first use."""
+    """Returns the graph's global step, made on first use.
+
+    Example:
+        >>> step = fs.train.get_or_create_global_step()
+        >>> step.name, step is fs.train.get_or_create_global_step()
+        ('global_step:0', True)
+    """
     found = get_global_step(graph)
     return create_global_step(graph) if found is None else found
 

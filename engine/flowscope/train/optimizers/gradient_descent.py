@@ -15,6 +15,15 @@ class GradientDescentOptimizer(RuleOptimizer):
         learning_rate: A number, a scalar tensor, or a function that returns one.
         use_locking: Updates are always atomic.
         name: Name of the update operation.
+
+    Example:
+        >>> w = fs.Variable(4.0)
+        >>> train = fs.train.GradientDescentOptimizer(0.25).minimize(w * w)
+        >>> sess = fs.Session()
+        >>> sess.run(fs.global_variables_initializer())
+        >>> sess.run(train)
+        >>> sess.run(w)
+        np.float32(2.0)
     """
 
     def __init__(

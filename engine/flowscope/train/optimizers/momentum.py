@@ -22,6 +22,16 @@ class MomentumOptimizer(RuleOptimizer):
         `flowscope.ops.state.training_ops.ApplyMomentum`.
 
     Source: Sutskever et al. 2013, "On the importance of initialization and momentum".
+
+    Example:
+        >>> w = fs.Variable(4.0)
+        >>> train = fs.train.MomentumOptimizer(0.25, 0.5).minimize(w * w)
+        >>> sess = fs.Session()
+        >>> sess.run(fs.global_variables_initializer())
+        >>> for _ in range(2):
+        ...     sess.run(train)
+        >>> sess.run(w)
+        np.float32(0.0)
     """
 
     def __init__(

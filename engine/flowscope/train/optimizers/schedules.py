@@ -98,6 +98,11 @@ def exponential_decay(
 
     Raises:
         InvalidArgumentError: if `global_step` is None.
+
+    Example:
+        >>> rate = fs.train.exponential_decay(1.0, global_step=10, decay_steps=5, decay_rate=0.5)
+        >>> fs.Session().run(rate)
+        np.float32(0.25)
     """
 
     def value(s: _Scope) -> Any:
@@ -204,6 +209,10 @@ def cosine_decay(
         InvalidArgumentError: if `global_step` is None.
 
     Source: Loshchilov & Hutter 2016, "SGDR: stochastic gradient descent with warm restarts".
+
+    Example:
+        >>> fs.Session().run(fs.train.cosine_decay(1.0, global_step=5, decay_steps=10)).round(3)
+        np.float32(0.5)
     """
 
     def value(s: _Scope) -> Any:

@@ -235,6 +235,14 @@ class FIFOQueue(QueueBase):
     Raises:
         InvalidArgumentError: if shapes or names do not fit the dtypes, or a shape is not known;
             when it is first used, if the container has a queue of this name that differs.
+
+    Example:
+        >>> queue = fs.FIFOQueue(3, fs.int32, [])
+        >>> fill, take = queue.enqueue_many([[1, 2, 3]]), queue.dequeue()
+        >>> sess = fs.Session()
+        >>> sess.run(fill)
+        >>> sess.run(take), sess.run(queue.size())
+        (np.int32(1), np.int32(2))
     """
 
     def __init__(
@@ -315,6 +323,14 @@ class RandomShuffleQueue(QueueBase):
         InvalidArgumentError: if shapes or names do not fit the dtypes, a shape is not known, or
             `min_after_dequeue` is negative or not below the capacity; when it is first used, if
             the container has a queue of this name that differs.
+
+    Example:
+        >>> queue = fs.RandomShuffleQueue(9, 0, fs.int32, [], seed=1)
+        >>> fill, take = queue.enqueue_many([[1, 2, 3]]), queue.dequeue_many(3)
+        >>> sess = fs.Session()
+        >>> sess.run(fill)
+        >>> sorted(sess.run(take).tolist())
+        [1, 2, 3]
     """
 
     def __init__(
@@ -362,6 +378,14 @@ class PriorityQueue(QueueBase):
     Raises:
         InvalidArgumentError: if shapes or names do not fit the dtypes, or a shape is not known;
             when it is first used, if the container has a queue of this name that differs.
+
+    Example:
+        >>> queue = fs.PriorityQueue(9, fs.string, [])
+        >>> fill, take = queue.enqueue_many([[2, 1], ["later", "first"]]), queue.dequeue()
+        >>> sess = fs.Session()
+        >>> sess.run(fill)
+        >>> sess.run(take)
+        [np.int64(1), b'first']
     """
 
     def __init__(
