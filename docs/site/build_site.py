@@ -18,6 +18,7 @@ from pathlib import Path
 import api_pages
 import keyboard_page
 from flowscope import errors
+from live_pages import write_live_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
@@ -110,7 +111,9 @@ def with_sections(text: str, at: str) -> str:
 def with_facts(text: str, name: str) -> str:
     """Returns the page of an error class with what the class itself says behind the title."""
     cls = getattr(errors, name)
-    bases = [f"`{b.__name__}`" for b in cls.__mro__[1:] if b is not object]
+    bases = [
+        f"`{b.__name__}`" for b in cls.__mro__[1:] if b not in (Exception, BaseException, object)
+    ]
     facts = f"*{api_pages.escaped(inspect.getdoc(cls) or '')}*\n\nDerived from {', '.join(bases)}."
     if "code" in vars(cls):
         facts += f" Its status code is {cls.code}."
@@ -138,7 +141,9 @@ def build(site: Path) -> int:
     for folder in (site, doctrees):
         shutil.rmtree(folder, ignore_errors=True)
     folders = ["-c", Path(__file__).parent, "-d", doctrees, source, site]
-    return sphinx(["-W", "--keep-going", "-q", *map(str, folders)])
+    status = sphinx(["-W", "--keep-going", "-q", *map(str, folders)])
+    write_live_pages(site / "live")
+    return status
 
 
 def main() -> int:
