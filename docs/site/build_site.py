@@ -54,6 +54,8 @@ def pages() -> dict[str, str]:
             found[name] = with_facts(text, Path(name).stem)
         elif name.startswith("decisions/") and name != "decisions/README.md":
             found[name] = "---\norphan: true\n---\n" + text  # their index leads to them
+        elif name == "ops.md":  # hundreds of headings, which every page's sidebar would walk
+            found[name] = "---\ntocdepth: 2\n---\n" + text
     return found
 
 
