@@ -3,6 +3,7 @@
 from flowscope import (
     bitwise as bitwise,
     cluster as cluster,
+    collectives as collectives,
     contrib as contrib,
     data as data,
     debugging as debugging,
@@ -1076,6 +1077,7 @@ __all__ = [
     "clip_by_norm",
     "clip_by_value",
     "cluster",
+    "collectives",
     "colocate_with",
     "complex",
     "complex128",

@@ -3,6 +3,9 @@
 Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
+from flowscope.ops.collective import (
+    nccl as nccl,
+)
 from flowscope.ops.state.containers import (
     staging as staging,
 )
@@ -12,5 +15,6 @@ from flowscope.ops.tables import (
 
 __all__ = [
     "lookup",
+    "nccl",
     "staging",
 ]

@@ -16,7 +16,7 @@ import flowscope as fs
 from flowscope.graph.unsupported import KEPT, REFUSED, as_markdown, kept
 
 #: Methods that subclasses replace: their arguments are theirs to use.
-HOOKS = {"Op.attempt", "Op.forwards", "Op.failed", "layers.Layer.call"}
+HOOKS = {"Op.attempt", "Op.expand", "Op.facts", "Op.forwards", "Op.failed", "layers.Layer.call"}
 #: Classes whose methods are called with all that any subclass may want to know.
 INTERFACES = (fs.train.SessionRunHook, fs.train.CheckpointSaverListener)
 

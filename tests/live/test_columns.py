@@ -66,6 +66,20 @@ def test_stale_operations_and_loops_by_hand_are_told_too(graph):
     check(Described(graph.get_operations(), {}))
 
 
+def test_a_collective_tells_how_many_bytes_go_which_way(graph):
+    places = [f"/job:worker/task:{i}" for i in range(2)]
+    for length in (4, 1 << 20):
+        fs.collectives.all_reduce([fs.zeros([length])] * 2, devices=places, name="sums")
+    described = Described(graph.get_operations(), {})
+    check(described)
+    small, large = [n.attributes for n in described.nodes if n.type == "AllReduce"]
+    assert small["reduction"] == large["reduction"] == "sum" and small["ranks"] == "2"
+    assert small["algorithm"] == "exchange: each process folds all"
+    assert large["algorithm"] == "reduce-scatter, then all-gather"
+    assert small["bytes between processes"] == str(2 * 16)
+    assert large["bytes between processes"] == str(2 * 4 << 20)
+
+
 def test_a_message_travels_as_json_and_buffers(graph):
     model()
     snapshot = LiveChannel(graph).snapshot(0.0)

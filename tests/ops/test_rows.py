@@ -396,6 +396,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.random.distributions": "test_random.py",
     "flowscope.ops.random.shuffling": "test_random.py",
     "flowscope.ops.core.send_recv": "tests/plan/test_partitions.py",
+    "flowscope.ops.collective.pieces": "test_collectives.py",
     "flowscope.ops.core.lossy_transfers": "test_lossy_transfers.py",
     "flowscope.ops.random.stateless": "test_random_stateless.py",
     "flowscope.ops.host.files": "test_files.py",

@@ -18,9 +18,9 @@ from pathlib import Path
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
-    bitwise cluster contrib data debugging dtypes errors experimental graph_util image initializers
-    io layers linalg lookup losses manip math metrics nest nn python_io quantization queue random
-    raw_ops saved_model sets signal sparse spectral strings summary test tracing train
+    bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util image
+    initializers io layers linalg lookup losses manip math metrics nest nn python_io quantization
+    queue random raw_ops saved_model sets signal sparse spectral strings summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.
@@ -169,7 +169,11 @@ LAZY_PARTS = {
     "bitwise": {
         "flowscope.ops.math.bits": "*",
     },
+    "collectives": {
+        "flowscope.ops.collective.functions": "*",
+    },
     "contrib": {
+        "flowscope.ops.collective": "nccl",
         "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",
     },

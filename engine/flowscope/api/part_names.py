@@ -10,7 +10,13 @@ PART_NAMES = {
             "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift"
         ),
     },
+    "collectives": {
+        "flowscope.ops.collective.functions": (
+            "all_gather all_reduce all_to_all broadcast reduce reduce_scatter scatter"
+        ),
+    },
     "contrib": {
+        "flowscope.ops.collective": "nccl",
         "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",
     },

@@ -5,8 +5,8 @@ Written by `python -m flowscope.api.exports`: what is changed here is lost.
 
 #: Parts of the package: `fs.nn`.
 PARTS = (
-    "bitwise cluster contrib data debugging dtypes errors experimental graph_util image "
-    "initializers io layers linalg lookup losses manip math metrics nest nn python_io "
+    "bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util "
+    "image initializers io layers linalg lookup losses manip math metrics nest nn python_io "
     "quantization queue random raw_ops saved_model sets signal sparse spectral strings "
     "summary test tracing train"
 )
@@ -316,6 +316,10 @@ OP_TYPES = {
     "flowscope.ops.array.stitching": "DynamicPartition DynamicStitch",
     "flowscope.ops.array.tensor_scatters": "TensorScatter",
     "flowscope.ops.array.uniques": "ListDiff Unique UniqueWithCounts",
+    "flowscope.ops.collective.hubs": (
+        "AllGather AllReduce AllToAll RankBroadcast RankReduce RankScatter ReduceScatter"
+    ),
+    "flowscope.ops.collective.pieces": "CollectiveFold CollectiveJoin CollectivePart",
     "flowscope.ops.core.broadcasting": "BroadcastArgs BroadcastTo SumTo",
     "flowscope.ops.core.casting": "Bitcast Cast Complex ComplexAbs Conj Imag Real",
     "flowscope.ops.core.flow": (

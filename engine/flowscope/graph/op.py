@@ -29,7 +29,7 @@ import functools
 import inspect
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -224,6 +224,7 @@ class Op(Immutable):
         calls: How many calls of NumPy's one invocation makes, roughly: what small arrays cost.
         ends_with_step: Of a blocking op: what its `begin` returned is called when the step has
             ended, too, however it ended: nothing is held beyond it.
+        is_expanded: Plans put other nodes in its place, see `expand`.
         is_handle: Makes the handle of something that outlives steps: it has no kernel, for the
             session finds what it stands for, see `flowscope.runtime.session.resource_lookup`.
         family: Of a handle: what it stands for, such as "variable", "queue" or "table".
@@ -274,6 +275,7 @@ class Op(Immutable):
     uses_blas: ClassVar[bool] = False
     calls: ClassVar[int] = 1
     ends_with_step: ClassVar[bool] = False
+    is_expanded: ClassVar[bool] = False
     is_handle: ClassVar[bool] = False
     family: ClassVar[str] = ""
     makes_anew: ClassVar[bool] = False
@@ -414,6 +416,32 @@ class Op(Immutable):
 
     def failed(self, state: Any, error: BaseException) -> None:
         """Tells a blocking op's state that a step failed in which the op takes part."""
+
+    def expand(
+        self,
+        xs: Sequence[Any],
+        specs: Sequence[Spec],
+        wanted: Collection[int],
+        add: Callable[[Op, Sequence[Any], str], Any],
+    ) -> Mapping[int, Any]:
+        """Adds what plans put in its place; returns the wanted outputs by their indices.
+
+        Args:
+            xs: The inputs, as `add` takes them.
+            specs: What is known of the inputs.
+            wanted: Indices of outputs; the other ones are not used.
+            add: Adds a node with one output, and returns that: (op, inputs, the device that it asks
+                for, "" for none).
+        """
+        raise NotImplementedError
+
+    def facts(self, inputs: tuple[Spec, ...]) -> Mapping[str, str]:
+        """Returns what views show beside the attributes, by its name.
+
+        Args:
+            inputs: What is known of the inputs.
+        """
+        return {}
 
     def forwards(self, inputs: tuple[Spec, ...], output: Spec) -> int | None:
         """Returns which input the output equals, bit by bit, whatever its value; None for none."""

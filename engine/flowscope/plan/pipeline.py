@@ -125,6 +125,14 @@ def _lifted(program: Program) -> Program:
     return lift_loops(program)
 
 
+def _expanded(program: Program) -> Program:
+    if not any(n.op.is_expanded for n in program.walk()):
+        return program
+    from flowscope.plan.passes.collectives import expand_collectives  # few programs have them
+
+    return expand_collectives(program)
+
+
 def _late(program: Program) -> Program:
     from flowscope.plan.passes.late_receives import delay_receives  # few sessions ask for it
 
@@ -192,6 +200,12 @@ PASSES: tuple[Pass, ...] = (
         lambda request: request.merges or request.folds,
     ),
     _dce("dce_simplified", "leaves out the results that were merged with others"),
+    Pass(
+        "collectives",
+        lambda program, _: _expanded(program),
+        "puts pieces on the devices of the ranks in the place of collectives",
+        "the pieces reduce in the order of the ranks, whatever device or process each is on",
+    ),
     Pass(
         "place",
         lambda program, request: place(

@@ -160,7 +160,7 @@ class _Maker:
             extend["control"]([c.id for c in control])
         append["outputs"](len(outputs))
         extend["outputs"]([self._output(t.spec.variable or t.spec) for t in outputs])
-        append["attributes"](self._attributes(definition))
+        append["attributes"](self._attributes(op))
         append["device"](texts.number(op.device))
         append["placed"](-1 if placed is None else texts.number(placed))
         append["summary"](kind[1])
@@ -179,7 +179,8 @@ class _Maker:
         self._getters[type(op.definition)] = _getter(names)
         return found
 
-    def _attributes(self, definition: Op) -> int:
+    def _attributes(self, op: Operation) -> int:
+        definition = op.definition
         values = self._getters[type(definition)](definition)
         if not values:
             return self._plain
@@ -189,8 +190,10 @@ class _Maker:
             found = self._known.get(key)
         except TypeError:  # an array, say
             key, found = None, None
+        if definition.is_expanded:  # facts of its inputs come in
+            key = found = None
         if found is None:
-            told = attributes_of(definition)
+            told = attributes_of(op)
             found = self._writer.attributes.number(told, tuple(told.items()))
             if key is not None:
                 self._known[key] = found

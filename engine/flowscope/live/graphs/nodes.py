@@ -29,7 +29,7 @@ def node_of(op: Operation, placed: str | None) -> Node:
         inputs=_inputs_of(op),
         control=tuple(c.id for c in op.control_inputs),
         outputs=tuple(output_of(t.spec.variable or t.spec) for t in op.outputs),
-        attributes=attributes_of(definition),
+        attributes=attributes_of(op),
         device=op.device,
         placed=placed,
         summary=summary_of(definition),
@@ -48,9 +48,11 @@ def _inputs_of(op: Operation) -> tuple[tuple[int, int], ...]:
     return tuple([(t.op.id, t.value_index) for t in op.inputs])
 
 
-def attributes_of(definition: Op) -> dict[str, str]:
-    """Returns the attributes of an op as texts."""
-    return {k: short(v) for k, v in definition.attributes().items()}
+def attributes_of(op: Operation) -> dict[str, str]:
+    """Returns the attributes of an operation, and the facts that its op tells, as texts."""
+    definition = op.definition
+    told = {**definition.attributes(), **definition.facts(tuple([t.spec for t in op.inputs]))}
+    return {k: short(v) for k, v in told.items()}
 
 
 def summary_of(definition: Op) -> str:
