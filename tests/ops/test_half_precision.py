@@ -11,6 +11,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.op import all_ops
+from flowscope.ops.collective.pieces import CollectiveFold
 from flowscope.ops.core.build import apply
 from flowscope.ops.nn.normalization_ops import NeighbourSum
 
@@ -105,6 +106,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "sparse_softmax": (lambda x: fs.sparse_softmax(_sparse(x)).values, (N,)),
     "sparse_matmul": (lambda x, b: fs.sparse_tensor_dense_matmul(_sparse(x), b), (N,), (N, 2)),
     "bincount": (lambda x: fs.math.bincount(SEGMENTS, weights=x), (N,)),
+    "collective_fold": (lambda *xs: apply(CollectiveFold("mean"), *xs), (N,), (N,), (N,)),
     "overlap_and_add": (lambda x: fs.signal.overlap_and_add(x, 1), (300, 300)),
 }
 # fmt: on

@@ -1,2 +1,1 @@
-"""Collectives: `functions` is the door, for users `fs.collectives` and `fs.contrib.nccl`; plans
-make the pieces of a collective by `hubs.Collective.expand`."""
+"""Collectives over devices and workers. Users enter by `fs.collectives`, plans by `Op.expand`."""
