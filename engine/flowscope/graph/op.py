@@ -424,7 +424,7 @@ class Op(Immutable):
         wanted: Collection[int],
         add: Callable[[Op, Sequence[Any], str], Any],
     ) -> Mapping[int, Any]:
-        """Adds what plans put in its place; returns the wanted outputs by their indices.
+        """Adds the nodes that plans put in its place; returns the wanted outputs by their indices.
 
         Args:
             xs: The inputs, as `add` takes them.
@@ -436,7 +436,7 @@ class Op(Immutable):
         raise NotImplementedError
 
     def facts(self, inputs: tuple[Spec, ...]) -> Mapping[str, str]:
-        """Returns what views show beside the attributes, by its name.
+        """Facts that views show beside the attributes, by their names.
 
         Args:
             inputs: What is known of the inputs.

@@ -1,1 +1,1 @@
-"""Collectives over devices and workers. Users enter by `fs.collectives`, plans by `Op.expand`."""
+"""Reductions and exchanges over devices and workers. Users enter by `fs.collectives`."""

@@ -120,7 +120,7 @@ def _spec_of(x: Array) -> Spec:
 
 
 def _adding_values(xp: ArrayModule) -> AddPiece:
-    """Returns what computes a piece at once."""
+    """The function that computes a piece at once."""
 
     def add(op: Op, xs: Sequence[Array], place: str) -> Array:
         specs = [_spec_of(x) for x in xs]
@@ -145,7 +145,7 @@ def task_of(place: str) -> Any:
 
 
 def _several(found: Any) -> tuple[Any, ...]:
-    """Returns what there is per output: gradients get it bare where there is one output."""
+    """One value per output; gradients get it bare where there is one output."""
     return tuple(found) if isinstance(found, tuple | list) else (found,)
 
 
