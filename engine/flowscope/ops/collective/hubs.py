@@ -2,7 +2,7 @@
 
 A graph has one operation for all ranks, so there is one order, one dtype and one shape, known when
 it is built; and a step cannot wait for a rank that comes late to the call, for no rank calls. A
-plan puts pieces in its place , each on the device of a rank, by `Collective.expand`.
+plan puts pieces in its place, each on the device of a rank, by `Collective.expand`.
 
 Each element is reduced in the order of the ranks: the first with the second, that with the third.
 So its bits depend on no device, transfer or algorithm. Which pieces there are depends on where the
