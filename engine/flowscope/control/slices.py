@@ -25,7 +25,7 @@ from flowscope.ops.core.casting import cast
 
 
 @frozen
-class ConcatOfList(Op):
+class ConcatOfList(Op, host_inputs=(1,)):
     """The elements of a list along their first axis, the oldest first.
 
     Shapes: list of [?, ...], tail [n] (what follows the first axis: for a list without elements)

@@ -76,9 +76,15 @@ def counter(node: Node) -> tuple[int, ...]:
 
 
 def own(value: Any) -> Any:
-    """Returns a value that shares memory with no other: a copy of an array."""
+    """Returns a value that shares memory with no other: a copy of an array, where that lies."""
     copy = getattr(value, "copy", None)
-    return value if copy is None else copy()
+    if copy is None:
+        return value
+    device = getattr(value, "device", "cpu")
+    if isinstance(device, str):
+        return copy()
+    with device.active() if hasattr(device, "active") else device:  # CuPy copies to what is current
+        return copy()
 
 
 def node_kernel(node: Node) -> Callable[..., Any]:

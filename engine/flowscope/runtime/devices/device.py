@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
+from flowscope.graph.values.host_values import on_host
 from flowscope.plan.analysis.device_profile import CPU_PROFILE, DeviceProfile
 
 if TYPE_CHECKING:
@@ -105,6 +106,13 @@ class Device(ABC):
 
         On the CPU, the value itself.
         """
+
+    def get_all(self, values: Sequence[Any]) -> list[Any]:
+        """Returns values of any devices as NumPy arrays and scalars, in one go where that can be.
+
+        Of its own ones `get` says what they are; the host waits for them together.
+        """
+        return [on_host(v) for v in values]
 
     @abstractmethod
     def holds(self, value: Any) -> bool:

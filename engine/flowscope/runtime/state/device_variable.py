@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowscope.graph.values.host_values import on_host
 from flowscope.runtime.devices.device import Device
 from flowscope.runtime.state.resources import VariableState
 
@@ -61,7 +60,7 @@ def handing_out(device: Device, function: Function) -> Function:
     inside = on_device(device, function)
 
     def run(gate: Any, run: Any, feeds: tuple[Any, ...], resources: Any) -> tuple[Any, ...]:
-        return tuple([on_host(v) for v in inside(gate, run, feeds, resources)])
+        return tuple(device.get_all(inside(gate, run, feeds, resources)))
 
     return run
 

@@ -1,0 +1,60 @@
+"""Streams of GPUs, on simulated ones whose work runs late and in random legal orders."""
+
+import numpy as np
+import pytest
+from gpu_traffic import MUTANTS, check, is_found
+from placed_programs import MODES, PlacedProgram
+from simulated_cupy import simulated_gpus
+
+import flowscope as fs
+
+DEVICES = ["/cpu:0", "/gpu:0", "/gpu:1"]
+
+
+@pytest.mark.parametrize("first", range(0, 100, 25))
+def test_traffic_gives_in_any_order_what_numpy_gives(first):
+    for seed in range(first, first + 25):
+        check(seed)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_faults_are_found(name):
+    assert is_found(name, orders=200)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seed", [0, 1, 8])
+def test_programs_give_in_any_order_what_a_cpu_gives(seed, mode):
+    want = PlacedProgram(seed).run()
+    program = PlacedProgram(seed, DEVICES)
+    config = fs.ConfigProto(device_count={"GPU": 2}, mode=mode)
+    with simulated_gpus(seed) as schedule, fs.Session(graph=program.graph, config=config) as sess:
+        for order in range(12):
+            schedule.follow(order)
+            sess.run(program.initializer)
+            fed = program.fed.copy()
+            got = [sess.run(program.fetches, {program.x: fed})]
+            fed[...] = np.nan  # after the step it is the user's
+            got.append(sess.run(program.fetches, {program.x: program.fed}))
+            for g, w in zip([*got[0], *got[1]], want, strict=True):
+                np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
+        assert schedule.launches
+        assert not schedule.wrong
+
+
+def test_training_without_fetches_waits_for_nothing():
+    with simulated_gpus(3) as schedule, fs.Graph().as_default():
+        x = fs.placeholder(fs.float32, [8, 4])
+        with fs.device("/gpu:0"):
+            w = fs.Variable(np.ones((4, 2), "f"))
+            step = fs.train.AdamOptimizer(0.1).minimize(fs.reduce_mean(fs.square(x @ w)))
+        config = fs.ConfigProto(device_count={"GPU": 1}, allow_soft_placement=True)
+        with fs.Session(config=config) as sess:
+            sess.run(fs.global_variables_initializer())
+            fed = np.ones((8, 4), "f")
+            sess.run(step, {x: fed})
+            before = schedule.waits
+            sess.run(step, {x: fed})
+            assert schedule.waits == before
+            sess.run(w)
+            assert schedule.waits == before + 1
