@@ -14,16 +14,16 @@ def sources():
     return [n for n in linecache.cache if n.startswith("<flowscope plan")]
 
 
-def test_source_goes_with_its_plan(graph):
-    gc.collect()
-    before = len(sources())
+def test_plans_come_and_go_without_changing_what_others_may_be_going_through(graph):
+    """`linecache.checkcache`, which notebooks call, raises where an entry goes meanwhile."""
+    before = sources()
     x = fs.placeholder(fs.float32, [])
     with fs.Session() as s:
         s.run(x + 1.0, {x: 1.0})
-        assert len(sources()) == before + 1
+        assert sources() == before
     del s
     gc.collect()
-    assert len(sources()) == before
+    assert sources() == before
 
 
 def test_a_traceback_shows_the_generated_line(graph):

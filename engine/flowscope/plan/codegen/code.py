@@ -96,12 +96,26 @@ def compiled(
         namespace: What names stand for in it.
         before: Code that may have the same source: what Python has compiled of it is used again.
     """
+    # Tracebacks and debuggers ask for the source by these two. An entry in `linecache.cache` would
+    # have to be taken out when the function ends, perhaps while others go through the cache.
+    namespace["__name__"], namespace["__loader__"] = "flowscope_plan", _Loader(source)
     if before is not None and before.source == source:
         code = before.function.__code__.replace(co_filename=filename)
         return FunctionType(code, namespace, "region")
     exec(compile(source, filename, "exec"), namespace)
     found: Callable[..., tuple[Any, ...]] = namespace["region"]
     return found
+
+
+class _Loader:
+    """Has the source of generated code, as the loader of a module has."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def get_source(self, name: str) -> str:
+        """The source."""
+        return self._source
 
 
 class CodeAtNeed:

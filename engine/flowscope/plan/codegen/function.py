@@ -12,8 +12,6 @@ hold the step, or run the rest of it in the code's place. Between two safepoints
 from __future__ import annotations
 
 import itertools
-import linecache
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -258,8 +256,6 @@ class Writer:
         filename = f"{FILENAME} {number}>.py"  # in brackets it would not be read at need
         source = "\n".join(self.text) + "\n"
         function = compiled(source, filename, self.namespace, before)
-        linecache.cache[filename] = (lambda: source,)
-        weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
         stamps = self.probe.table(self.program)
         lines, native = tuple(self.lines), tuple(self.native)
         return Code(function, source, lines, filename, self.outlined, stamps, native)
