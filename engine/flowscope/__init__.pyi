@@ -471,6 +471,13 @@ from flowscope.ops.input.readers import (
     TextLineReader as TextLineReader,
     WholeFileReader as WholeFileReader,
 )
+from flowscope.ops.input.tensor_strings import (
+    deserialize_many_sparse as deserialize_many_sparse,
+    parse_tensor as parse_tensor,
+    serialize_many_sparse as serialize_many_sparse,
+    serialize_sparse as serialize_sparse,
+    serialize_tensor as serialize_tensor,
+)
 from flowscope.ops.linalg.einsum import (
     einsum as einsum,
 )
@@ -1114,6 +1121,7 @@ __all__ = [
     "decode_raw",
     "depth_to_space",
     "dequantize",
+    "deserialize_many_sparse",
     "device",
     "diag",
     "diag_part",
@@ -1314,6 +1322,7 @@ __all__ = [
     "parse_example",
     "parse_single_example",
     "parse_single_sequence_example",
+    "parse_tensor",
     "placeholder",
     "placeholder_with_default",
     "polygamma",
@@ -1417,6 +1426,9 @@ __all__ = [
     "self_adjoint_eig",
     "self_adjoint_eigvals",
     "sequence_mask",
+    "serialize_many_sparse",
+    "serialize_sparse",
+    "serialize_tensor",
     "set_random_seed",
     "setdiff1d",
     "sets",

@@ -39,6 +39,13 @@ from flowscope.ops.input.python_io import (
     TFRecordWriter as TFRecordWriter,
     tf_record_iterator as tf_record_iterator,
 )
+from flowscope.ops.input.tensor_strings import (
+    deserialize_many_sparse as deserialize_many_sparse,
+    parse_tensor as parse_tensor,
+    serialize_many_sparse as serialize_many_sparse,
+    serialize_sparse as serialize_sparse,
+    serialize_tensor as serialize_tensor,
+)
 from flowscope.ops.state.containers.queues import (
     PaddingFIFOQueue as PaddingFIFOQueue,
     PriorityQueue as PriorityQueue,

@@ -110,6 +110,7 @@ ALLOWED = {
     "runtime.config.timelines": REGISTRY,
     "runtime.waits.local_waits._collector": "the collector of garbage belongs to the interpreter",
     "ops.state.checkpoint_file.bundle_formats": REGISTRY,
+    "ops.state.containers.queues.choosers": REGISTRY,
     "tensorflow.op_table.makers": REGISTRY,
     "runtime.session.session.debuggers": REGISTRY,
     "runtime.trace.tracers._changes": "held for one exchange of a tuple, whichever engine has it",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowscope as fs
-from flowscope.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from flowscope.errors import InvalidArgumentError, OutOfRangeError
 
 train = fs.train
 
@@ -190,7 +190,6 @@ def test_the_error_of_an_example_is_that_of_the_batch() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     x = numbers()
-    sparse = fs.SparseTensor([[0]], [1.0], [2])
     for make, what in [
         (lambda: train.string_input_producer([]), "one string or more"),
         (lambda: train.limit_epochs(x, 0), "num_epochs above 0"),
@@ -206,8 +205,6 @@ def test_what_does_not_fit_is_refused() -> None:
     ]:
         with pytest.raises(InvalidArgumentError, match=what):
             make()
-    with pytest.raises(UnimplementedError, match="sparse_tensor_to_dense"):
-        train.batch([sparse], 2)
 
 
 def test_no_strings_at_run_time() -> None:

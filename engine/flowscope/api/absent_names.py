@@ -23,11 +23,8 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "gfile io.gfile resource_loader"),
     ("further forms of records", "fs.parse_example reads examples; parse others in Python, and "
      "feed arrays",
-     "parse_tensor decode_json_example decode_compressed serialize_tensor serialize_sparse "
-     "serialize_many_sparse deserialize_many_sparse io.RaggedFeature io.parse_tensor "
-     "io.decode_json_example io.decode_compressed io.decode_proto io.encode_proto "
-     "io.serialize_tensor io.serialize_sparse io.serialize_many_sparse "
-     "io.deserialize_many_sparse"),
+     "decode_json_example decode_compressed io.RaggedFeature io.decode_json_example "
+     "io.decode_compressed io.decode_proto io.encode_proto"),
     ("LMDB", "write the records into files of records: fs.python_io", "LMDBReader"),
     ("further datasets", "make them of the methods of fs.data.Dataset, from_generator too; "
      "num_parallel_calls and prefetch say what runs ahead",

@@ -133,6 +133,10 @@ NAMES = {
         "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader "
         "WholeFileReader"
     ),
+    "flowscope.ops.input.tensor_strings": (
+        "deserialize_many_sparse parse_tensor serialize_many_sparse serialize_sparse "
+        "serialize_tensor"
+    ),
     "flowscope.ops.linalg.einsum": "einsum",
     "flowscope.ops.linalg.factors": "cholesky qr",
     "flowscope.ops.linalg.matrices": (
@@ -349,6 +353,9 @@ OP_TYPES = {
         "ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo ReaderReset ReaderRestoreState "
         "ReaderSerializeState TFRecordReaderHandle TextLineReaderHandle WholeFileReaderHandle"
     ),
+    "flowscope.ops.input.tensor_strings": (
+        "DeserializeManySparse ParseTensor SerializeManySparse SerializeSparse SerializeTensor"
+    ),
     "flowscope.ops.linalg.einsum": "Einsum EinsumSpread",
     "flowscope.ops.linalg.factors": "Cholesky Lu Qr",
     "flowscope.ops.linalg.matrices": "MatrixBandPart MatrixDiag MatrixDiagPart MatrixSetDiag",
@@ -521,6 +528,7 @@ REGISTRIES = {
     "operator __sparse_mul__": "flowscope.ops.sparse.arithmetic",
     "operator __sparse_truediv__": "flowscope.ops.sparse.arithmetic",
     "packer": "flowscope.ops.array.joining",
+    "queue_choosers": "flowscope.control.chosen_queue",
     "runner": "flowscope.runtime.session.session",
     "serializer default_values": "flowscope.graph.serialization.text_form",
     "serializer graph_def_of": "flowscope.graph.serialization.export",

@@ -207,6 +207,8 @@ Dequantize(input, min_range, max_range, mode='MIN_COMBINED', narrow_range=False,
     dtype=fs.float32):
     fs.quantization.dequantize(input, min_range, max_range, mode, axis=None if axis == -1 else axis,
     narrow_range=narrow_range, dtype=dtype)
+DeserializeManySparse(serialized_sparse, dtype) -> sparse_indices, sparse_values, sparse_shape:
+    fs.deserialize_many_sparse(serialized_sparse, dtype)
 Dilation2D(input, filter, strides, rates, padding):
     fs.nn.dilation2d(input, filter, strides, rates, padding)
 Einsum(inputs, equation): fs.einsum(equation, *inputs)
@@ -292,6 +294,7 @@ OneHot(indices, depth, on_value, off_value, axis=-1):
 OnesLike(x): fs.ones_like(x)
 Pad(input, paddings): fs.pad(input, paddings)
 PadV2(input, paddings, constant_values): fs.pad(input, paddings, constant_values=constant_values)
+ParseTensor(serialized, out_type): fs.parse_tensor(serialized, out_type)
 PreventGradient(input, message=''): op("PreventGradient", input, message=message)
 Prod(input, axis, keep_dims=False): fs.reduce_prod(input, axis, keep_dims)
 Qr(input, full_matrices=False) -> q, r: fs.qr(input, full_matrices)
@@ -332,6 +335,11 @@ ScatterNd(indices, updates, shape, bad_indices_policy=''): fs.scatter_nd(indices
 Select(condition, x, y): fs.where(condition, x, y)
 SelectV2(condition, t, e): fs.where_v2(condition, t, e)
 SelfAdjointEigV2(input, compute_v=True) -> e, v: fs.linalg.eigh(input)
+SerializeManySparse(sparse_indices, sparse_values, sparse_shape, out_type=fs.string):
+    fs.serialize_many_sparse(sparse(sparse_indices, sparse_values, sparse_shape), name, out_type)
+SerializeSparse(sparse_indices, sparse_values, sparse_shape, out_type=fs.string):
+    fs.serialize_sparse(sparse(sparse_indices, sparse_values, sparse_shape), name, out_type)
+SerializeTensor(tensor): fs.serialize_tensor(tensor)
 Shape(input, out_type=fs.int32): fs.shape(input, out_type=out_type)
 ShapeN(input, out_type=fs.int32): fs.shape_n(input, out_type)
 Size(input, out_type=fs.int32): fs.size(input, out_type=out_type)

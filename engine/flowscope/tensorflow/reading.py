@@ -13,6 +13,7 @@ from typing import Any
 from flowscope.errors import DataLossError, InvalidArgumentError
 from flowscope.graph.graph import Graph
 from flowscope.graph.messages.protobuf import LENGTH, field, fields
+from flowscope.graph.messages.tensor_arrays import Expansion
 from flowscope.graph.messages.tensorflow_schema import parse, parse_text
 from flowscope.graph.providers import serializers
 from flowscope.graph.serialization.definition import GraphDef, NodeDef, input_name, split_input
@@ -20,7 +21,7 @@ from flowscope.graph.serialization.export import graph_def_of
 from flowscope.graph.serialization.formats import is_binary
 from flowscope.tensorflow.importer import ForeignFunction, ForeignNode, Importer, named
 from flowscope.tensorflow.saver_ops import without_saving
-from flowscope.tensorflow.values import Expansion, value_of
+from flowscope.tensorflow.values import value_of
 
 #: How many nodes may be made per node of a file, and how many in any case.
 _PER_NODE, _AT_LEAST = 64, 1 << 14

@@ -1,17 +1,12 @@
-"""Arrays and attributes in TensorFlow's messages."""
+"""Attributes in TensorFlow's messages."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
-from flowscope.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from flowscope.errors import InvalidArgumentError
 from flowscope.graph.lazy import frozen
-from flowscope.graph.messages.tensor_proto import ELEMENT_FIELDS
-from flowscope.graph.values.dtypes import DType, as_dtype, string
-from flowscope.graph.values.shapes import MAX_RANK, Dims
+from flowscope.graph.messages.tensor_arrays import Expansion, array_of, dims_of, dtype_of
 
 
 @frozen
@@ -19,118 +14,6 @@ class FunctionRef:
     """A function of the library that an attribute names."""
 
     name: str
-
-
-class Expansion:
-    """What one element that stands for many may fill, in all tensors of a file together.
-
-    Args:
-        file_bytes: The file's size.
-    """
-
-    def __init__(self, file_bytes: int) -> None:
-        self._left = (64 << 20) + 8 * file_bytes
-
-    def take(self, nbytes: int) -> None:
-        """Notes that so many bytes are filled.
-
-        Raises:
-            ResourceExhaustedError: if that is more than there may be.
-        """
-        self._left -= nbytes
-        if self._left < 0:
-            raise ResourceExhaustedError(
-                "the file is small, and its constants would be very large: one element each "
-                "stands for all others"
-            )
-
-
-def dtype_of(number: int) -> DType:
-    """Returns the dtype of TensorFlow's number; raises InvalidArgumentError if there is none."""
-    try:
-        return as_dtype(number)
-    except (TypeError, ValueError):
-        raise InvalidArgumentError(f"expected the number of a dtype, got {number}") from None
-
-
-def dims_of(shape: Any) -> Dims:
-    """Returns a TensorShapeProto as a shape; None for an unknown size or rank."""
-    if shape.unknown_rank:
-        return None
-    if len(shape.dim) > MAX_RANK:
-        raise InvalidArgumentError(f"expected at most {MAX_RANK} sizes, got {len(shape.dim)}")
-    return tuple([None if d.size < 0 else d.size for d in shape.dim])
-
-
-def array_of(tensor: Any, expansion: Expansion) -> Any:
-    """Returns a TensorProto's array, a NumPy scalar or bytes for rank 0.
-
-    Raises:
-        InvalidArgumentError: if its elements do not fit its dtype and shape.
-        ResourceExhaustedError: if one element stands for very many.
-        UnimplementedError: for dtypes whose values cannot be constants.
-    """
-    dtype, dims = dtype_of(tensor.dtype), dims_of(tensor.tensor_shape)
-    if dims is None or None in dims:
-        raise InvalidArgumentError("expected the full shape of a constant, got a part of it")
-    if dtype.kind in "rv":
-        raise UnimplementedError(f"a constant of {dtype} cannot be read")
-    sizes = [d for d in dims if d is not None]
-    count = math.prod(sizes)
-    if count > 1 << 48:
-        raise InvalidArgumentError(f"expected a shape of a constant, got {sizes}")
-    content = tensor.tensor_content
-    found = _from_bytes(content, dtype, count) if content else _listed(tensor, dtype)
-    if len(found) > count or (count and not len(found) and content):
-        raise InvalidArgumentError(f"expected {count} elements of {dtype}, got {len(found)}")
-    if len(found) < count:
-        expansion.take((count - len(found)) * max(dtype.size, 1))
-        last = found[-1:] if len(found) else _zero(dtype)
-        found = np.concatenate([found, np.repeat(last, count - len(found))])
-    out = found.reshape(sizes)
-    return out if out.ndim else out[()]
-
-
-def _zero(dtype: DType) -> Any:
-    zero = np.empty(1, object) if dtype is string else np.zeros(1, dtype.np_dtype)
-    if dtype is string:
-        zero[0] = b""
-    return zero
-
-
-def _from_bytes(content: bytes, dtype: DType, count: int) -> Any:
-    if dtype is string:
-        raise InvalidArgumentError("expected strings one by one, got bytes")
-    if len(content) != count * dtype.size:
-        raise InvalidArgumentError(
-            f"expected {count * dtype.size} bytes for {count} elements of {dtype}, "
-            f"got {len(content)}"
-        )
-    return np.frombuffer(content, np.dtype(dtype.np_dtype).newbyteorder("<")).view(dtype.np_dtype)
-
-
-def _listed(tensor: Any, dtype: DType) -> Any:
-    values = getattr(tensor, ELEMENT_FIELDS.get(dtype.name, "int_val"))
-    if dtype is string:
-        found = np.empty(len(values), object)
-        found[:] = list(values)
-        return found
-    if dtype.kind == "c":
-        parts = np.array(values, np.float64)
-        if len(parts) % 2:
-            raise InvalidArgumentError("expected pairs of real and imaginary parts")
-        return parts.view(np.complex128).astype(dtype.np_dtype)
-    if ELEMENT_FIELDS.get(dtype.name) == "half_val":
-        return np.array(values, np.int64).astype(np.uint16).view(dtype.np_dtype)
-    with np.errstate(over="ignore"):
-        return np.array(values, _wide(dtype)).astype(dtype.np_dtype)
-
-
-def _wide(dtype: DType) -> Any:
-    """NumPy's type that holds all elements as the message has them."""
-    if dtype.kind == "f":
-        return np.float64
-    return np.uint64 if dtype.name == "uint64" else np.int64
 
 
 def value_of(attribute: Any, expansion: Expansion) -> Any:
@@ -165,4 +48,4 @@ def _plain(kind: str, value: Any, expansion: Expansion) -> Any:
     return value
 
 
-__all__ = ["Expansion", "FunctionRef", "array_of", "dims_of", "dtype_of", "value_of"]
+__all__ = ["FunctionRef", "value_of"]

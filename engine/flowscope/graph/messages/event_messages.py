@@ -14,64 +14,14 @@ from flowscope.graph.messages.protobuf import (
     DOUBLE,
     FLOAT,
     INT,
-    LENGTH,
     STRING,
-    FieldKind,
     Wire,
     WireMessage,
-    decode,
-    encode,
-    field,
-    fields,
     message,
-    varint,
 )
-from flowscope.graph.messages.tensor_proto import TensorProto
-from flowscope.graph.values.shapes import TensorShapeProto
+from flowscope.graph.messages.tensor_arrays import TENSOR
 
 __all__ = ["Event", "HistogramProto", "SessionLog", "Summary", "SummaryMetadata"]
-
-
-def shape_bytes(shape: TensorShapeProto) -> bytes:
-    """Returns a shape as a serialized message; an unknown size is -1."""
-    if shape.unknown_rank:
-        return field(3, INT.wire_type, varint(1))
-    sizes = [field(1, INT.wire_type, varint(d.size)) if d.size else b"" for d in shape.dim]
-    return b"".join([field(2, LENGTH, s) for s in sizes])
-
-
-def _shape(data: bytes) -> TensorShapeProto:
-    sizes = []
-    for number, _, value in fields(data):
-        if number == 2:
-            size = next((v for n, _, v in fields(value) if n == 1), 0)
-            sizes.append(TensorShapeProto.Dim(INT.decode(size)))
-    return TensorShapeProto(sizes)
-
-
-_TENSOR_WIRE = {
-    "dtype": (1, INT),
-    "tensor_shape": (2, FieldKind(LENGTH, shape_bytes, _shape)),
-    "tensor_content": (4, BYTES),
-    "float_val": (5, FLOAT),
-    "double_val": (6, DOUBLE),
-    "int_val": (7, INT),
-    "string_val": (8, BYTES),
-    "scomplex_val": (9, FLOAT),
-    "int64_val": (10, INT),
-    "bool_val": (11, INT),
-    "dcomplex_val": (12, DOUBLE),
-    "half_val": (13, INT),
-    "uint32_val": (16, INT),
-    "uint64_val": (17, INT),
-}
-
-#: A field that holds a `TensorProto`.
-TENSOR = FieldKind(
-    LENGTH,
-    lambda value: encode(value, _TENSOR_WIRE),
-    lambda data: decode(TensorProto(), _TENSOR_WIRE, data),
-)
 
 
 class HistogramProto(WireMessage):

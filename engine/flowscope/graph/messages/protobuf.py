@@ -112,6 +112,7 @@ def _fixed(wire_type: int, form: str) -> FieldKind:
 
 
 INT = FieldKind(VARINT, varint, _signed)
+UINT = FieldKind(VARINT, varint, int)
 DOUBLE = _fixed(FIXED64, "<d")
 FLOAT = _fixed(FIXED32, "<f")
 BYTES = FieldKind(LENGTH, bytes, bytes)
@@ -227,18 +228,18 @@ def _unpacked(kind: FieldKind, wire_type: int, payload: Any) -> list[Any]:
     if wire_type != LENGTH:
         raise _malformed()
     if kind.wire_type == VARINT:
-        return _varints(payload)
+        return _varints(kind, payload)
     size = 8 if kind.wire_type == FIXED64 else 4
     if len(payload) % size:
         raise _malformed()
     return [kind.decode(payload[i : i + size]) for i in range(0, len(payload), size)]
 
 
-def _varints(payload: bytes) -> list[int]:
+def _varints(kind: FieldKind, payload: bytes) -> list[int]:
     out, at = [], 0
     while at < len(payload):
         value, at = read_varint(payload, at)
-        out.append(_signed(value))
+        out.append(kind.decode(value))
     return out
 
 
@@ -249,6 +250,7 @@ __all__ = [
     "INT",
     "LENGTH",
     "STRING",
+    "UINT",
     "FieldKind",
     "MessageList",
     "Wire",

@@ -18,6 +18,7 @@ import numpy as np
 
 from flowscope.errors import DataLossError, NotFoundError, OpError, UnimplementedError
 from flowscope.graph.messages.protobuf import varint
+from flowscope.graph.messages.tensor_arrays import dims_of, dtype_of
 from flowscope.graph.messages.tensorflow_schema import message_class, parse
 from flowscope.graph.op import Array
 from flowscope.graph.serialization.whole_files import os_error, os_errors, replaced
@@ -28,7 +29,6 @@ from flowscope.ops.input.records import masked_crc32c
 from flowscope.ops.state.checkpoint_file import CheckpointReader, bundle_formats, index_of
 from flowscope.tensorflow.checkpoints.slice_keys import slice_key
 from flowscope.tensorflow.checkpoints.sorted_table import read_table, table_bytes
-from flowscope.tensorflow.values import dims_of, dtype_of
 
 _PRODUCER = 1
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Self
 
 from flowscope.errors import DTypeError, FailedPreconditionError, InvalidArgumentError
 from flowscope.graph.graph import Graph
-from flowscope.graph.messages.event_messages import Event, SessionLog, Summary, shape_bytes
+from flowscope.graph.messages.event_messages import Event, SessionLog, Summary
 from flowscope.graph.messages.protobuf import LENGTH, VARINT, field, varint
+from flowscope.graph.messages.tensor_arrays import shape_bytes
 from flowscope.graph.serialization.definition import GraphDef, NodeDef
 from flowscope.graph.unsupported import refuse
 from flowscope.graph.values.shapes import TensorShape

@@ -11,19 +11,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flowscope.control.branches import cond
-from flowscope.errors import UnimplementedError
 from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
-from flowscope.graph.values.dtypes import bool_, float32
-from flowscope.graph.values.expected import expected
+from flowscope.graph.values.dtypes import DType, bool_, float32
+from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.graph.values.shapes import TensorShape
 from flowscope.ops.array.selection import boolean_mask
 from flowscope.ops.core.casting import cast
 from flowscope.ops.core.flow import no_op
 from flowscope.ops.host.summaries import scalar
+from flowscope.ops.input.tensor_strings import (
+    deserialize_many_sparse,
+    serialize_many_sparse,
+    serialize_sparse,
+)
 from flowscope.ops.math.elementwise import maximum
-from flowscope.ops.sparse.sparse_tensor import SparseTensor
+from flowscope.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 from flowscope.ops.state.containers.queues import (
     FIFOQueue,
     PaddingFIFOQueue,
@@ -59,19 +63,21 @@ def batch(
     """Batches of what tensors give step by step, put together ahead by threads.
 
     Args:
-        tensors: A list or a dict of tensors: one example, or with `enqueue_many` several.
+        tensors: A list or a dict of tensors, dense or sparse: one example, or with `enqueue_many`
+            several.
         batch_size: Examples of a batch.
         num_threads: Threads that run `tensors`; with several the order is any.
         capacity: Examples that are kept ahead.
         enqueue_many: True: the first axis of `tensors` counts examples.
-        shapes: Of an example's tensors, where they do not tell it.
+        shapes: Of an example's tensors, where they do not tell it; None for a sparse one.
         dynamic_pad: True: dimensions may be unknown, and are filled up within a batch.
         allow_smaller_final_batch: True: what is left at the end is a smaller batch.
         shared_name: Name of the queue in its container.
         name: Name of the scope.
 
     Returns:
-        As `tensors`, with a first axis more: batch_size; the tensor itself for a list of one.
+        As `tensors`, with a first axis more: batch_size; the tensor itself for a list of one. A
+        sparse tensor becomes one whose other sizes are the largest ones of the batch.
 
     Raises:
         InvalidArgumentError: if shapes are not known as far as is needed.
@@ -342,29 +348,37 @@ def _batches(
     """What all functions of batches do: a queue, threads that fill it, and what takes from it."""
     first = tensors_list[0] if len(tensors_list) else ()
     with get_default_graph().name_scope(name) as scope:
-        lists = [_listed(tensors, first) for tensors in tensors_list]
-        if not lists or not lists[0]:
+        given = [_listed(tensors, first) for tensors in tensors_list]
+        if not given or not given[0]:
             raise expected("tensors to be batched", "none")
+        sparse = _sparse_kinds(given, enqueue_many)
+        lists = [_stored(values, enqueue_many) for values in given]
         keeps = _keeps(keep_input, enqueue_many)
         dtypes = [t.dtype for t in lists[0]]
         for tensors in lists:
             if [t.dtype for t in tensors] != dtypes:
-                given = ", ".join(str(t.dtype) for t in tensors)
-                raise expected(f"lists of the same dtypes, {', '.join(map(str, dtypes))}", given)
+                found = ", ".join(str(t.dtype) for t in tensors)
+                raise expected(f"lists of the same dtypes, {', '.join(map(str, dtypes))}", found)
         of_example = _example_shapes(lists, enqueue_many) if shapes is None else shapes
+        if sparse and shapes is not None:
+            of_example = _with_stored(list(shapes), sparse, len(dtypes))
         queue = make_queue(dtypes=dtypes, shapes=of_example, shared_name=shared_name)
         puts = [_put(queue, tensors, enqueue_many, keeps) for tensors in lists]
         add_queue_runner(QueueRunner(queue, puts * num_threads))
         tell_fullness(queue)
         take = queue.dequeue_up_to if is_smaller_allowed else queue.dequeue_many
         taken = take(batch_size, name=scope)
+        batches = taken if len(dtypes) > 1 else [taken]
+        for i, (dtype, rank) in sparse.items():
+            rank = None if rank is None else rank + 1
+            batches[i] = deserialize_many_sparse(batches[i], dtype, rank)
     if isinstance(first, Mapping):
-        return dict(zip(sorted(first), taken if len(dtypes) > 1 else [taken]))
-    return taken
+        return dict(zip(sorted(first), batches))
+    return batches if len(batches) > 1 else batches[0]
 
 
-def _listed(tensors: Any, first: Any) -> list[Tensor]:
-    """The tensors of a list, or of a dict by the order of its keys."""
+def _listed(tensors: Any, first: Any) -> list[Any]:
+    """The tensors, dense and sparse, of a list, or of a dict by the order of its keys."""
     if isinstance(tensors, Mapping):
         if not isinstance(first, Mapping) or sorted(tensors) != sorted(first):
             raise expected("dicts with the same keys", tensors)
@@ -373,13 +387,53 @@ def _listed(tensors: Any, first: Any) -> list[Tensor]:
         raise expected("dicts with the same keys", tensors)
     if not isinstance(tensors, list | tuple):
         raise expected("a list or a dict of tensors", repr(tensors))
-    for tensor in tensors:
-        if isinstance(tensor, SparseTensor):
-            raise UnimplementedError(
-                f"batches are made of dense tensors, got {tensor!r}: batch its indices and values "
-                "with dynamic_pad=True, or make it dense with fs.sparse_tensor_to_dense"
-            )
-    return [convert_to_tensor(t) for t in tensors]
+    return [convert_to_tensor_or_sparse_tensor(t) for t in tensors]
+
+
+def _sparse_kinds(
+    lists: Sequence[Sequence[Any]], enqueue_many: bool
+) -> dict[int, tuple[DType, int | None]]:
+    """By position, the dtype of sparse tensors and an example's rank, None for an unknown one.
+
+    Raises:
+        InvalidArgumentError: if only some lists have a sparse tensor in a place, ranks differ, or
+            there is no axis that counts examples.
+        DTypeError: if dtypes differ.
+    """
+    found: dict[int, tuple[DType, int | None]] = {}
+    for i, column in enumerate(zip(*lists)):
+        sparse = [t for t in column if isinstance(t, SparseTensor)]
+        if not sparse:
+            continue
+        if len(sparse) < len(column):
+            raise expected("lists with sparse tensors in the same places", repr(column))
+        if len({t.dtype for t in sparse}) > 1:
+            raise expected_dtype("sparse tensors of one dtype", [t.dtype for t in sparse])
+        ranks = {t.rank for t in sparse}
+        if len(ranks) > 1 and None not in ranks:
+            raise expected("sparse tensors of one rank", [t.shape for t in sparse])
+        rank = next(iter(ranks)) if len(ranks) == 1 else None
+        if rank is not None and enqueue_many:
+            rank -= 1
+        found[i] = sparse[0].dtype, rank
+    return found
+
+
+def _stored(tensors: Sequence[Any], enqueue_many: bool) -> list[Tensor]:
+    """The tensors as queues take them: a sparse one as three strings per example."""
+    write = serialize_many_sparse if enqueue_many else serialize_sparse
+    return [write(t) if isinstance(t, SparseTensor) else t for t in tensors]
+
+
+def _with_stored(shapes: list[Any], sparse: Mapping[int, Any], count: int) -> list[Any]:
+    """Shapes that were given, with those of what stands for sparse tensors."""
+    if len(shapes) != count:
+        raise expected(f"a shape for each of the {count} tensors", len(shapes))
+    for i in sparse:
+        if shapes[i] is not None and TensorShape(shapes[i]).ndims != 0:
+            raise expected(f"None or [] as the shape of the sparse tensor {i}", shapes[i])
+        shapes[i] = [3]
+    return shapes
 
 
 def _keeps(keep_input: Any, enqueue_many: bool) -> Tensor | None:

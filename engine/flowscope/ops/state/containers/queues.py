@@ -10,7 +10,7 @@ they can do meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flowscope.errors import InvalidArgumentError
@@ -18,6 +18,7 @@ from flowscope.graph.constant import convert_to_tensor
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.op import Op
 from flowscope.graph.operation import Operation, Tensor
+from flowscope.graph.providers import load
 from flowscope.graph.values.dtypes import DType, as_dtype, int32, int64
 from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.graph.values.shapes import Dims, TensorShape, as_dims, is_known
@@ -27,6 +28,9 @@ from flowscope.ops.random.seeds import get_seed
 from flowscope.ops.state.containers import queue_ops as ops
 
 __all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue"]
+
+#: Makes a queue of several, of which each step chooses one: `flowscope.control.chosen_queue`.
+choosers: list[Callable[[Any, Any], QueueBase]] = []
 
 
 class QueueBase:
@@ -51,6 +55,27 @@ class QueueBase:
         self.dtypes: list[DType] = list(dtypes)
         self.names = None if names is None else list(names)
         self.queue_ref = queue_ref
+
+    @staticmethod
+    def from_list(index: Any, queues: Any) -> QueueBase:
+        """Returns a queue that is one of several: each operation is that of the chosen one.
+
+        Args:
+            index: Its number in the list, an integer scalar; a tensor is evaluated by each step
+                that uses the queue.
+            queues: A list of queues whose components have the same dtypes and names. Where shapes
+                differ, they are unknown.
+
+        Returns:
+            A queue without a handle of its own: operations that take a queue's handle refuse it.
+
+        Raises:
+            DTypeError: if `queues` is no list of queues, or dtypes or names differ.
+            InvalidArgumentError: if there is no queue of this number; when it runs, for a tensor.
+        """
+        if not choosers:
+            load("queue_choosers")
+        return choosers[0](index, queues)
 
     @property
     def name(self) -> str:
