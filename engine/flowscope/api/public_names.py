@@ -6,9 +6,9 @@ Written by `python -m flowscope.api.exports`: what is changed here is lost.
 #: Parts of the package: `fs.nn`.
 PARTS = (
     "bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util "
-    "image initializers io layers linalg lookup losses manip math metrics nest nn python_io "
-    "quantization queue random raw_ops saved_model sets signal sparse spectral strings "
-    "summary test tracing train"
+    "image initializers io layers linalg lookup losses manip math metrics nest nn onnx "
+    "python_io quantization queue random raw_ops saved_model sets signal sparse spectral "
+    "strings summary test tracing train"
 )
 #: What modules show.
 NAMES = {
@@ -297,6 +297,7 @@ OP_TYPES = {
     "flowscope.control.record": "AddToLast ListOfLast StackOfList UnstackToList",
     "flowscope.control.slices": "ConcatOfList SplitToList",
     "flowscope.graph.constant": "Const",
+    "flowscope.onnx.kernels.operator": "OnnxOperator",
     "flowscope.ops.array.arrays": "Fill LinSpace OnesLike Range Rank Shape Size ZerosLike",
     "flowscope.ops.array.batch_gathering": "BatchGather BatchGatherGrad",
     "flowscope.ops.array.clipping": "ClipByValue",

@@ -1,0 +1,1 @@
+"""NumPy's functions for operators without counterpart. Converters enter by `operator`."""

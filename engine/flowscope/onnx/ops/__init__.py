@@ -1,0 +1,1 @@
+"""Converters, a module per family of operators. `table` enters by `import_module`."""
