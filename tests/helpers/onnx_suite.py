@@ -75,8 +75,8 @@ def main(groups: list[str]) -> None:
         for case in cases(group):
             kind, why = outcome(case)
             found[kind].append(f"  {case.name}: {' '.join(why.split())[:160]}")
-        print(group, {k: len(v) for k, v in found.items()})  # noqa: T201
-        print(*found["unsupported"], *found["wrong"], sep="\n")  # noqa: T201
+        print(group, {k: len(v) for k, v in found.items()})
+        print(*found["unsupported"], *found["wrong"], sep="\n")
 
 
 if __name__ == "__main__":

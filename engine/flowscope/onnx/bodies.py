@@ -9,7 +9,7 @@ from onnx import FunctionProto, NodeProto, helper
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError, UnimplementedError
-from flowscope.onnx.node import Node
+from flowscope.onnx.node import OnnxNode
 from flowscope.onnx.protos import number_of
 
 
@@ -26,7 +26,7 @@ def has_body(node: NodeProto, opset: int) -> bool:
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def standard_body(node: Node) -> FunctionProto:
+def standard_body(node: OnnxNode) -> FunctionProto:
     """The function that the standard defines a node's operator by, for its inputs."""
     schema = _schema(node.proto, node.opset)
     if schema is None:

@@ -19,7 +19,7 @@ from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.values import dtypes
 from flowscope.graph.values.shapes import size_of
 from flowscope.onnx.bodies import bound, has_body, standard_body
-from flowscope.onnx.node import Node, Value, kind_of
+from flowscope.onnx.node import OnnxNode, Value, kind_of
 from flowscope.onnx.origins import NodeOrigin
 from flowscope.onnx.protos import as_array, dense, dtype_of
 from flowscope.onnx.table import is_alone, table
@@ -37,7 +37,7 @@ _DEFAULT = ("", "ai.onnx")
 _FIXED = {"Resize": (1, 2), "Upsample": (1,), "Clip": (1, 2), "Pad": (1, 2), "Dropout": (1, 2)}
 
 
-class Importer:
+class OnnxImporter:
     """Converts one model in the default graph.
 
     Args:
@@ -229,7 +229,7 @@ class Importer:
         if function is not None:
             return self._call(function, node, leaf, inputs)
         converter = table().get(_key(node))
-        at = Node(
+        at = OnnxNode(
             node,
             opset,
             leaf,
@@ -393,4 +393,4 @@ def _is_small(spec: Spec) -> bool:
     return spec.is_static and spec.dtype.kind in "fiub" and (size_of(spec.shape) or 0) <= _MAX_KNOWN
 
 
-__all__ = ["Importer", "safe_name"]
+__all__ = ["OnnxImporter", "safe_name"]

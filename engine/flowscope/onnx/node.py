@@ -19,7 +19,7 @@ Value: TypeAlias = "fs.Tensor | list[Any] | None"
 _Array: TypeAlias = "npt.NDArray[Any]"
 
 
-class Node:
+class OnnxNode:
     """One node being converted.
 
     Attributes:

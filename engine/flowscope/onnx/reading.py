@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError, OpError, ResourceExhaustedError
-from flowscope.onnx.importer import Importer
+from flowscope.onnx.importer import OnnxImporter
 from flowscope.onnx.protos import read_model
 
 
@@ -17,7 +17,7 @@ def import_model(source: Any, trainable: bool) -> tuple[dict[str, Any], ...]:
     """
     try:
         model, folder, _ = read_model(source)
-        importer = Importer(model, folder, trainable)
+        importer = OnnxImporter(model, folder, trainable)
         inputs, outputs = importer.run()
     except OpError:
         raise

@@ -7,10 +7,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from flowscope.onnx.node import Node
+from flowscope.onnx.node import OnnxNode
 
 #: Returns a node's output, a tuple of them, or a list: a sequence.
-Converter = Callable[[Node], Any]
+Converter = Callable[[OnnxNode], Any]
 
 _FAMILIES = (
     *("arrays", "casting", "control", "convolution", "elementwise", "images", "indexing"),

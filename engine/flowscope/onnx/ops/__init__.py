@@ -1,1 +1,1 @@
-"""Converters, a module per family of operators. `table` enters by `import_module`."""
+"""Converters, a module per family of operators. The table of operators enters by all of them."""

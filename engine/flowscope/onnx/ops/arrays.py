@@ -8,7 +8,7 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
-from flowscope.onnx.node import Node, full_like, normalized, rank_of
+from flowscope.onnx.node import OnnxNode, full_like, normalized, rank_of
 from flowscope.onnx.protos import dtype_of
 from flowscope.onnx.table import converts, single
 
@@ -16,7 +16,7 @@ from flowscope.onnx.table import converts, single
 _MAX_FILLED = 1 << 28
 
 
-def _constant(n: Node) -> Any:
+def _constant(n: OnnxNode) -> Any:
     for name, dtype in _CONSTANTS.items():
         value = n.attr(name)
         if value is None:
@@ -45,7 +45,7 @@ single("Constant", _constant)
 
 
 @converts("ConstantOfShape")
-def _constant_of_shape(n: Node) -> Any:
+def _constant_of_shape(n: OnnxNode) -> Any:
     value = n.attr("value")
     value = np.zeros(1, np.float32) if value is None else value
     dims = n.known(0)
@@ -55,7 +55,7 @@ def _constant_of_shape(n: Node) -> Any:
 
 
 @converts("EyeLike")
-def _eye_like(n: Node) -> Any:
+def _eye_like(n: OnnxNode) -> Any:
     x = n.x(0)
     number = n.attr("dtype")
     dtype = x.dtype if number is None else dtype_of(number)
@@ -68,7 +68,7 @@ def _eye_like(n: Node) -> Any:
 
 
 @converts("Range")
-def _range(n: Node) -> Any:
+def _range(n: OnnxNode) -> Any:
     start, limit, delta = [fs.reshape(n.x(i), []) for i in range(3)]
     if start.dtype in (fs.float16, fs.bfloat16):
         first, end, step = [fs.cast(v, fs.float32) for v in (start, limit, delta)]
@@ -77,7 +77,7 @@ def _range(n: Node) -> Any:
 
 
 @converts("OneHot")
-def _one_hot(n: Node) -> Any:
+def _one_hot(n: OnnxNode) -> Any:
     index, depth = fs.cast(n.x(0), fs.int64), fs.reshape(fs.cast(n.x(1), fs.int64), [])
     low, high = n.x(2)[0], n.x(2)[1]
     index = fs.where_v2(fs.less(index, fs.zeros_like(index)), index + depth, index)
@@ -89,7 +89,7 @@ def _one_hot(n: Node) -> Any:
 
 
 @converts("Trilu")
-def _trilu(n: Node) -> Any:
+def _trilu(n: OnnxNode) -> Any:
     x = n.x(0)
     k = fs.reshape(n.x(1), []) if n.has(1) else fs.constant(0, fs.int64)
     sizes = fs.shape(x, out_type=fs.int64)
@@ -103,7 +103,7 @@ def _trilu(n: Node) -> Any:
 
 
 @converts("Shape")
-def _shape(n: Node) -> Any:
+def _shape(n: OnnxNode) -> Any:
     x, rank = n.x(0), n.rank()
     start, end, _ = slice(n.attr("start", 0), n.attr("end")).indices(rank)
     found = fs.shape(x, out_type=fs.int64)
@@ -111,12 +111,12 @@ def _shape(n: Node) -> Any:
 
 
 @converts("Size")
-def _size(n: Node) -> Any:
+def _size(n: OnnxNode) -> Any:
     return fs.size(n.x(0), out_type=fs.int64)
 
 
 @converts("NonZero")
-def _non_zero(n: Node) -> Any:
+def _non_zero(n: OnnxNode) -> Any:
     x = n.x(0)
     if n.rank() == 0:
         x = fs.reshape(x, [1])

@@ -8,22 +8,22 @@ import flowscope as fs
 from flowscope.graph.values import dtypes
 from flowscope.graph.values.dtypes import DType
 from flowscope.onnx.kernels.operator import operator
-from flowscope.onnx.node import Node
+from flowscope.onnx.node import OnnxNode
 from flowscope.onnx.protos import dtype_of
 from flowscope.onnx.table import converts
 
 
 @converts("Cast")
-def _cast(n: Node) -> Any:
+def _cast(n: OnnxNode) -> Any:
     return cast(n, dtype_of(n.needed("to")))
 
 
 @converts("CastLike")
-def _cast_like(n: Node) -> Any:
+def _cast_like(n: OnnxNode) -> Any:
     return cast(n, n.x(1).dtype)
 
 
-def cast(n: Node, dtype: DType) -> Any:
+def cast(n: OnnxNode, dtype: DType) -> Any:
     """A node's first input as another element type."""
     x = n.x(0)
     if x.dtype is dtype:
@@ -41,7 +41,7 @@ def cast(n: Node, dtype: DType) -> Any:
 
 
 @converts("BitCast")
-def _bit_cast(n: Node) -> Any:
+def _bit_cast(n: OnnxNode) -> Any:
     x, dtype = n.x(0), dtype_of(n.needed("to"))
     if x.dtype is fs.bool:
         return fs.bitcast(fs.cast(x, fs.uint8), dtype)

@@ -10,13 +10,13 @@ from onnx import GraphProto
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError, UnimplementedError
-from flowscope.onnx.node import Node, dims_of, normalized, rank_of
+from flowscope.onnx.node import OnnxNode, dims_of, normalized, rank_of
 from flowscope.onnx.protos import dtype_of
 from flowscope.onnx.table import converts
 
 
 @converts("If")
-def _if(n: Node) -> Any:
+def _if(n: OnnxNode) -> Any:
     pred = fs.reshape(n.x(0), [])
     bodies = [n.needed("then_branch"), n.needed("else_branch")]
     known = n.known(0)
@@ -80,7 +80,7 @@ def _shaped(value: fs.Tensor, shape: fs.TensorShape) -> fs.Tensor:
 
 
 @converts("Loop")
-def _loop(n: Node) -> Any:
+def _loop(n: OnnxNode) -> Any:
     body = n.needed("body")
     starts = _tensors(n.inputs[2:], "carried through a loop")
     count = len(starts)
@@ -146,7 +146,7 @@ def _stacked(array: Any, declared: Any) -> Any:
 
 
 @converts("Scan")
-def _scan(n: Node) -> Any:
+def _scan(n: OnnxNode) -> Any:
     if n.opset < 9:
         raise UnimplementedError("a scan of batches, of opset 8, is not supported")
     body, count = n.needed("body"), n.needed("num_scan_inputs")

@@ -9,11 +9,11 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError, UnimplementedError
-from flowscope.onnx.node import Node, dims_of, rank_of
+from flowscope.onnx.node import OnnxNode, dims_of, rank_of
 from flowscope.onnx.table import converts
 
 
-def spatial(n: Node, i: int = 0) -> int:
+def spatial(n: OnnxNode, i: int = 0) -> int:
     """How many spatial axes input `i` has."""
     rank = rank_of(n.x(i)) - 2
     if not 1 <= rank <= 3:
@@ -21,7 +21,7 @@ def spatial(n: Node, i: int = 0) -> int:
     return rank
 
 
-def numbers(n: Node, name: str, count: int, default: int = 1) -> list[int]:
+def numbers(n: OnnxNode, name: str, count: int, default: int = 1) -> list[int]:
     """An attribute with a number per spatial axis."""
     found = [int(v) for v in n.attr(name) or [default] * count]
     if len(found) != count:
@@ -30,7 +30,7 @@ def numbers(n: Node, name: str, count: int, default: int = 1) -> list[int]:
 
 
 def padding(
-    n: Node,
+    n: OnnxNode,
     sizes: Sequence[int | None],
     kernel: Sequence[int],
     strides: Sequence[int],
@@ -102,7 +102,7 @@ def _conv3d(x: Any, filters: Any, strides: Sequence[int], dilations: Sequence[in
 
 
 @converts("Conv")
-def _conv(n: Node) -> Any:
+def _conv(n: OnnxNode) -> Any:
     x, w = n.x(0), n.x(1)
     count = spatial(n)
     kernel = [int(d or 0) for d in dims_of(w)[2:]]
@@ -117,7 +117,7 @@ def _biased(x: fs.Tensor, b: fs.Tensor) -> Any:
 
 
 @converts("ConvTranspose")
-def _conv_transpose(n: Node) -> Any:
+def _conv_transpose(n: OnnxNode) -> Any:
     x, w = n.x(0), n.x(1)
     count, group = spatial(n), n.attr("group", 1)
     kernel = [int(d or 0) for d in dims_of(w)[2:]]
@@ -147,7 +147,7 @@ def _conv_transpose(n: Node) -> Any:
 
 
 def _transposed_pads(
-    n: Node, sizes: list[int], full: list[int], strides: list[int], extra: list[int]
+    n: OnnxNode, sizes: list[int], full: list[int], strides: list[int], extra: list[int]
 ) -> list[tuple[int, int]]:
     mode, count = n.attr("auto_pad", "NOTSET"), len(sizes)
     wanted = n.attr("output_shape")

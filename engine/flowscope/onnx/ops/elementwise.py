@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import flowscope as fs
-from flowscope.onnx.node import Node, full_like, normalized, rank_of
+from flowscope.onnx.node import OnnxNode, full_like, normalized, rank_of
 from flowscope.onnx.table import converts, single
 
 _UNARY: dict[str, Callable[..., Any]] = {
@@ -69,7 +69,7 @@ def _enter_binary(name: str, function: Callable[..., Any]) -> None:
     single(name, lambda n: function(*_pair(n), name=n.name))
 
 
-def _pair(n: Node) -> tuple[fs.Tensor, fs.Tensor]:
+def _pair(n: OnnxNode) -> tuple[fs.Tensor, fs.Tensor]:
     """Two inputs that broadcast; in opset 6 the second one lies at an axis of the first."""
     x, y = n.x(0), n.x(1)
     if n.opset < 7 and n.attr("broadcast", 0) and n.attr("axis") is not None:
@@ -88,22 +88,22 @@ def _is_float(x: fs.Tensor) -> bool:
     return x.dtype.is_floating
 
 
-def _div(n: Node) -> Any:
+def _div(n: OnnxNode) -> Any:
     if _is_float(n.x(0)):
         return fs.math.realdiv(*_pair(n), name=n.name)
     return fs.truncatediv(*_pair(n), name=n.name)
 
 
-def _mod(n: Node) -> Any:
+def _mod(n: OnnxNode) -> Any:
     function = fs.truncatemod if n.attr("fmod", 0) else fs.math.floormod
     return function(n.x(0), n.x(1), name=n.name)
 
 
-def _where(n: Node) -> Any:
+def _where(n: OnnxNode) -> Any:
     return fs.where_v2(n.x(0), n.x(1), n.x(2), name=n.name)
 
 
-def _leaky_relu(n: Node) -> Any:
+def _leaky_relu(n: OnnxNode) -> Any:
     return fs.nn.leaky_relu(n.x(0), n.attr("alpha", 0.01), name=n.name)
 
 
@@ -114,12 +114,12 @@ single("LeakyRelu", _leaky_relu)
 single("Identity", lambda n: n.inputs[0] if isinstance(n.inputs[0], list | None) else _identity(n))
 
 
-def _identity(n: Node) -> Any:
+def _identity(n: OnnxNode) -> Any:
     return fs.identity(n.x(0), name=n.name)
 
 
 @converts("Pow")
-def _pow(n: Node) -> Any:
+def _pow(n: OnnxNode) -> Any:
     x, y = _pair(n)
     if x.dtype is y.dtype:
         return fs.pow(x, y)
@@ -131,7 +131,7 @@ def _pow(n: Node) -> Any:
 
 
 @converts("Elu")
-def _elu(n: Node) -> Any:
+def _elu(n: OnnxNode) -> Any:
     alpha = n.attr("alpha", 1.0)
     if alpha == 1:
         return fs.nn.elu(n.x(0))
@@ -141,7 +141,7 @@ def _elu(n: Node) -> Any:
 
 
 @converts("PRelu")
-def _prelu(n: Node) -> Any:
+def _prelu(n: OnnxNode) -> Any:
     x, slope = n.x(0), n.x(1)
     if n.opset < 7 and rank_of(slope) == 1:
         slope = fs.reshape(slope, [-1, *[1] * (rank_of(x) - 2)])
@@ -149,7 +149,7 @@ def _prelu(n: Node) -> Any:
 
 
 @converts("Selu")
-def _selu(n: Node) -> Any:
+def _selu(n: OnnxNode) -> Any:
     x = n.x(0)
     alpha, gamma = n.attr("alpha", 1.67326319217681884), n.attr("gamma", 1.05070102214813232)
     zero = full_like(0, x)
@@ -158,7 +158,7 @@ def _selu(n: Node) -> Any:
 
 
 @converts("Celu")
-def _celu(n: Node) -> Any:
+def _celu(n: OnnxNode) -> Any:
     x, alpha = n.x(0), full_like(n.attr("alpha", 1.0), n.x(0))
     zero = full_like(0, x)
     below = alpha * fs.math.expm1(fs.minimum(zero, fs.math.realdiv(x, alpha)))
@@ -166,19 +166,19 @@ def _celu(n: Node) -> Any:
 
 
 @converts("ThresholdedRelu")
-def _thresholded_relu(n: Node) -> Any:
+def _thresholded_relu(n: OnnxNode) -> Any:
     x = n.x(0)
     above = fs.greater(x, full_like(n.attr("alpha", 1.0), x))
     return fs.where_v2(above, x, full_like(0, x))
 
 
 @converts("HardSigmoid")
-def _hard_sigmoid(n: Node) -> Any:
+def _hard_sigmoid(n: OnnxNode) -> Any:
     return _line(n.x(0), n.attr("alpha", 0.2), n.attr("beta", 0.5))
 
 
 @converts("HardSwish")
-def _hard_swish(n: Node) -> Any:
+def _hard_swish(n: OnnxNode) -> Any:
     return n.x(0) * _line(n.x(0), 1 / 6, 0.5)
 
 
@@ -189,7 +189,7 @@ def _line(x: fs.Tensor, alpha: float, beta: float) -> Any:
 
 
 @converts("Gelu")
-def _gelu(n: Node) -> Any:
+def _gelu(n: OnnxNode) -> Any:
     x = n.x(0)
     half, one = full_like(0.5, x), full_like(1, x)
     if n.attr("approximate", "none") == "tanh":
@@ -201,13 +201,13 @@ def _gelu(n: Node) -> Any:
 
 
 @converts("Swish")
-def _swish(n: Node) -> Any:
+def _swish(n: OnnxNode) -> Any:
     x, alpha = n.x(0), n.attr("alpha", 1.0)
     return x * fs.sigmoid(x if alpha == 1 else full_like(alpha, x) * x)
 
 
 @converts("IsInf")
-def _is_inf(n: Node) -> Any:
+def _is_inf(n: OnnxNode) -> Any:
     x, found = n.x(0), fs.math.is_inf(n.x(0))
     if not n.attr("detect_negative", 1):
         found = fs.logical_and(found, fs.greater(x, full_like(0, x)))
@@ -217,7 +217,7 @@ def _is_inf(n: Node) -> Any:
 
 
 @converts("Clip")
-def _clip(n: Node) -> Any:
+def _clip(n: OnnxNode) -> Any:
     x = n.x(0)
     low, high = n.get(1), n.get(2)
     if n.opset < 11:
@@ -230,7 +230,7 @@ def _clip(n: Node) -> Any:
 
 
 @converts("BitShift")
-def _bit_shift(n: Node) -> Any:
+def _bit_shift(n: OnnxNode) -> Any:
     x, y = n.x(0), n.x(1)
     is_left = n.needed("direction") == "LEFT"
     last = full_like(8 * x.dtype.size - 1, x)
@@ -249,14 +249,14 @@ def _bit_shift(n: Node) -> Any:
 
 
 @converts("Shrink")
-def _shrink(n: Node) -> Any:
+def _shrink(n: OnnxNode) -> Any:
     x, bias, bound = n.x(0), n.attr("bias", 0.0), n.attr("lambd", 0.5)
     found = fs.where_v2(fs.greater(x, full_like(bound, x)), x - full_like(bias, x), full_like(0, x))
     return fs.where_v2(fs.less(x, full_like(-bound, x)), x + full_like(bias, x), found)
 
 
 def _folded(name: str, function: Callable[..., Any]) -> None:
-    def convert(n: Node) -> Any:
+    def convert(n: OnnxNode) -> Any:
         found, *rest = n.tensors()
         for x in rest:
             found = function(found, x)
@@ -271,7 +271,7 @@ _folded("Sum", fs.add)
 
 
 @converts("Mean")
-def _mean(n: Node) -> Any:
+def _mean(n: OnnxNode) -> Any:
     found, *rest = n.tensors()
     for x in rest:
         found = fs.add(found, x)
@@ -281,7 +281,7 @@ def _mean(n: Node) -> Any:
 # -- along an axis --------------------------------------------------------------------------------
 
 
-def _along_axis(n: Node, function: Callable[[fs.Tensor, int], Any]) -> Any:
+def _along_axis(n: OnnxNode, function: Callable[[fs.Tensor, int], Any]) -> Any:
     """Applies a function along an axis; before opset 13 along all axes from that one on."""
     x = n.x(0)
     if n.opset >= 13:
@@ -294,17 +294,17 @@ def _along_axis(n: Node, function: Callable[[fs.Tensor, int], Any]) -> Any:
 
 
 @converts("Softmax")
-def _softmax(n: Node) -> Any:
+def _softmax(n: OnnxNode) -> Any:
     return _along_axis(n, lambda x, axis: fs.nn.softmax(x, axis=axis))
 
 
 @converts("LogSoftmax")
-def _log_softmax(n: Node) -> Any:
+def _log_softmax(n: OnnxNode) -> Any:
     return _along_axis(n, lambda x, axis: fs.nn.log_softmax(x, axis=axis))
 
 
 @converts("Hardmax")
-def _hardmax(n: Node) -> Any:
+def _hardmax(n: OnnxNode) -> Any:
     def hardmax(x: fs.Tensor, axis: int) -> Any:
         return fs.one_hot(fs.argmax(x, axis), fs.shape(x)[axis], dtype=x.dtype, axis=axis)
 

@@ -8,13 +8,13 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.onnx.kernels.operator import operator
-from flowscope.onnx.node import Node, dims_of, full_like
+from flowscope.onnx.node import OnnxNode, dims_of, full_like
 from flowscope.onnx.ops.convolution import numbers, padding, spatial
 from flowscope.onnx.table import converts
 
 
 @converts("GridSample")
-def _grid_sample(n: Node) -> Any:
+def _grid_sample(n: OnnxNode) -> Any:
     x, grid = n.x(0), n.x(1)
     dims = (*dims_of(x)[:2], *dims_of(grid)[1:-1])
     mode = n.attr("mode", "linear")
@@ -29,7 +29,7 @@ def _grid_sample(n: Node) -> Any:
 
 
 @converts("RoiAlign")
-def _roi_align(n: Node) -> Any:
+def _roi_align(n: OnnxNode) -> Any:
     x, rois = n.x(0), n.x(1)
     size = (n.attr("output_height", 1), n.attr("output_width", 1))
     half = n.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
@@ -46,7 +46,7 @@ def _roi_align(n: Node) -> Any:
 
 
 @converts("MaxRoiPool")
-def _max_roi_pool(n: Node) -> Any:
+def _max_roi_pool(n: OnnxNode) -> Any:
     x, rois = n.x(0), n.x(1)
     size = tuple(n.needed("pooled_shape"))
     return operator(
@@ -59,7 +59,7 @@ def _max_roi_pool(n: Node) -> Any:
 
 
 @converts("NonMaxSuppression")
-def _non_max_suppression(n: Node) -> Any:
+def _non_max_suppression(n: OnnxNode) -> Any:
     given = [
         n.x(i) if n.has(i) else fs.constant(np.zeros(1, dtype))
         for i, dtype in ((2, np.int64), (3, np.float32), (4, np.float32))
@@ -74,7 +74,7 @@ def _non_max_suppression(n: Node) -> Any:
 
 
 @converts("Col2Im")
-def _col2im(n: Node) -> Any:
+def _col2im(n: OnnxNode) -> Any:
     x = n.x(0)
     image, block = n.known(1), n.known(2)
     count = dims_of(n.x(1))[0] or 0
@@ -94,7 +94,7 @@ def _col2im(n: Node) -> Any:
 
 
 @converts("DeformConv")
-def _deform_conv(n: Node) -> Any:
+def _deform_conv(n: OnnxNode) -> Any:
     x, w, offset = n.x(0), n.x(1), n.x(2)
     count = spatial(n)
     strides, dilations = numbers(n, "strides", count), numbers(n, "dilations", count)
@@ -116,7 +116,7 @@ def _deform_conv(n: Node) -> Any:
 
 
 @converts("AffineGrid")
-def _affine_grid(n: Node) -> Any:
+def _affine_grid(n: OnnxNode) -> Any:
     theta, size = n.x(0), fs.cast(n.x(1), fs.int64)
     rank = dims_of(theta)[1] or 0
     one = full_like(1, theta)

@@ -9,7 +9,7 @@ import numpy as np
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
 from flowscope.onnx.kernels.operator import operator
-from flowscope.onnx.node import Node, dims_of, normalized, rank_of
+from flowscope.onnx.node import OnnxNode, dims_of, normalized, rank_of
 from flowscope.onnx.table import converts
 
 
@@ -27,14 +27,14 @@ def _integers(x: fs.Tensor) -> fs.Tensor:
 
 
 @converts("Gather")
-def _gather(n: Node) -> Any:
+def _gather(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.axis(0)
     index = _integers(n.x(1))
     return fs.gather(x, _wrapped(index, fs.shape(x, out_type=fs.int64)[axis]), axis=axis)
 
 
 @converts("GatherND")
-def _gather_nd(n: Node) -> Any:
+def _gather_nd(n: OnnxNode) -> Any:
     x, index = n.x(0), _integers(n.x(1))
     batch = n.attr("batch_dims", 0)
     depth = dims_of(index)[-1]
@@ -60,7 +60,7 @@ def _coordinates(index: fs.Tensor, axis: int) -> Any:
 
 
 @converts("GatherElements")
-def _gather_elements(n: Node) -> Any:
+def _gather_elements(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.axis(0)
     index = _wrapped(_integers(n.x(1)), fs.shape(x, out_type=fs.int64)[axis])
     found = fs.gather_nd(x, _coordinates(index, axis))
@@ -69,14 +69,14 @@ def _gather_elements(n: Node) -> Any:
 
 
 @converts("ScatterElements", "Scatter")
-def _scatter_elements(n: Node) -> Any:
+def _scatter_elements(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.axis(0)
     index = _wrapped(_integers(n.x(1)), fs.shape(x, out_type=fs.int64)[axis])
     return _scattered(x, _coordinates(index, axis), n.x(2), n.attr("reduction", "none"))
 
 
 @converts("ScatterND")
-def _scatter_nd(n: Node) -> Any:
+def _scatter_nd(n: OnnxNode) -> Any:
     x, index = n.x(0), _integers(n.x(1))
     depth = dims_of(index)[-1]
     if depth is None:
@@ -102,7 +102,7 @@ def _scattered(x: fs.Tensor, index: Any, updates: fs.Tensor, reduction: str) -> 
 
 
 @converts("TensorScatter")
-def _tensor_scatter(n: Node) -> Any:
+def _tensor_scatter(n: OnnxNode) -> Any:
     past, update, axis = n.x(0), n.x(1), n.axis(-2)
     dims, length = dims_of(past), dims_of(update)[axis]
     if length is None or None in dims:
@@ -122,7 +122,7 @@ def _tensor_scatter(n: Node) -> Any:
 
 
 @converts("Compress")
-def _compress(n: Node) -> Any:
+def _compress(n: OnnxNode) -> Any:
     x, kept = n.x(0), n.x(1)
     axis = n.attr("axis")
     if axis is None:
@@ -133,14 +133,14 @@ def _compress(n: Node) -> Any:
 
 
 @converts("ReverseSequence")
-def _reverse_sequence(n: Node) -> Any:
+def _reverse_sequence(n: OnnxNode) -> Any:
     return fs.reverse_sequence(
         n.x(0), n.x(1), seq_axis=n.attr("time_axis", 0), batch_axis=n.attr("batch_axis", 1)
     )
 
 
 @converts("TopK")
-def _top_k(n: Node) -> Any:
+def _top_k(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.axis(-1)
     largest, is_sorted = bool(n.attr("largest", 1)), bool(n.attr("sorted", 1))
     if n.opset < 10:
@@ -167,7 +167,7 @@ def _top_k(n: Node) -> Any:
 
 
 @converts("Unique")
-def _unique(n: Node) -> Any:
+def _unique(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.attr("axis")
     dims: Any = (None,)
     if axis is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import flowscope as fs
-from flowscope.onnx.node import Node, full_like, rank_of
+from flowscope.onnx.node import OnnxNode, full_like, rank_of
 from flowscope.onnx.table import converts
 
 
@@ -23,12 +23,12 @@ def product(a: fs.Tensor, b: fs.Tensor) -> Any:
 
 
 @converts("MatMul")
-def _matmul(n: Node) -> Any:
+def _matmul(n: OnnxNode) -> Any:
     return product(n.x(0), n.x(1))
 
 
 @converts("Gemm")
-def _gemm(n: Node) -> Any:
+def _gemm(n: OnnxNode) -> Any:
     a, b = n.x(0), n.x(1)
     found = fs.matmul(
         a, b, transpose_a=bool(n.attr("transA", 0)), transpose_b=bool(n.attr("transB", 0))
@@ -48,12 +48,12 @@ def _scaled(x: fs.Tensor, factor: float) -> Any:
 
 
 @converts("Einsum")
-def _einsum(n: Node) -> Any:
+def _einsum(n: OnnxNode) -> Any:
     return fs.einsum(n.needed("equation").replace(" ", ""), *n.tensors())
 
 
 @converts("Det")
-def _det(n: Node) -> Any:
+def _det(n: OnnxNode) -> Any:
     return fs.linalg.det(n.x(0))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.errors import UnimplementedError
-from flowscope.onnx.node import Node, full_like, rank_of
+from flowscope.onnx.node import OnnxNode, full_like, rank_of
 from flowscope.onnx.protos import dtype_of
 from flowscope.onnx.table import converts
 
@@ -18,7 +18,7 @@ def _per_channel(v: fs.Tensor, x: fs.Tensor) -> Any:
 
 
 @converts("BatchNormalization")
-def _batch_normalization(n: Node) -> Any:
+def _batch_normalization(n: OnnxNode) -> Any:
     x, scale, bias, mean, variance = n.tensors()[:5]
     epsilon = n.attr("epsilon", 1e-5)
     if n.opset < 7 and not n.attr("is_test", 0):
@@ -44,7 +44,7 @@ def _batch_normalization(n: Node) -> Any:
 
 
 @converts("InstanceNormalization")
-def _instance_normalization(n: Node) -> Any:
+def _instance_normalization(n: OnnxNode) -> Any:
     x, scale, bias = n.tensors()
     mean, variance = fs.nn.moments(x, list(range(2, rank_of(x))), keep_dims=True)
     deviation = fs.sqrt(variance + full_like(n.attr("epsilon", 1e-5), x))
@@ -52,7 +52,7 @@ def _instance_normalization(n: Node) -> Any:
 
 
 @converts("LayerNormalization")
-def _layer_normalization(n: Node) -> Any:
+def _layer_normalization(n: OnnxNode) -> Any:
     x, dtype = n.x(0), dtype_of(n.attr("stash_type", 1))
     axes = list(range(n.axis(-1), rank_of(x)))
     wide = fs.cast(x, dtype)
@@ -65,7 +65,7 @@ def _layer_normalization(n: Node) -> Any:
 
 
 @converts("RMSNormalization")
-def _rms_normalization(n: Node) -> Any:
+def _rms_normalization(n: OnnxNode) -> Any:
     x, dtype = n.x(0), dtype_of(n.attr("stash_type", 1))
     axes = list(range(n.axis(-1), rank_of(x)))
     wide = fs.cast(x, dtype)
@@ -75,7 +75,7 @@ def _rms_normalization(n: Node) -> Any:
 
 
 @converts("GroupNormalization")
-def _group_normalization(n: Node) -> Any:
+def _group_normalization(n: OnnxNode) -> Any:
     x, groups = n.x(0), n.needed("num_groups")
     dtype = dtype_of(n.attr("stash_type", 1)) if n.opset >= 21 else x.dtype
     flat = fs.reshape(fs.cast(x, dtype), fs.concat([fs.shape(x)[:1], [groups, -1]], 0))
@@ -90,7 +90,7 @@ def _group_normalization(n: Node) -> Any:
 
 
 @converts("LRN")
-def _lrn(n: Node) -> Any:
+def _lrn(n: OnnxNode) -> Any:
     x, size = n.x(0), n.needed("size")
     alpha, beta, bias = n.attr("alpha", 1e-4), n.attr("beta", 0.75), n.attr("bias", 1.0)
     before = (size - 1) // 2
@@ -106,7 +106,7 @@ def _lrn(n: Node) -> Any:
 
 
 @converts("Dropout")
-def _dropout(n: Node) -> Any:
+def _dropout(n: OnnxNode) -> Any:
     x, ratio = n.x(0), fs.constant(n.attr("ratio", 0.5), fs.float32)
     if n.has(1):
         ratio = fs.reshape(fs.cast(n.x(1), fs.float32), [])

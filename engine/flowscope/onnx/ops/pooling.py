@@ -10,7 +10,7 @@ import numpy as np
 import flowscope as fs
 from flowscope.errors import UnimplementedError
 from flowscope.onnx.kernels.operator import operator
-from flowscope.onnx.node import Node, dims_of, full_like, rank_of
+from flowscope.onnx.node import OnnxNode, dims_of, full_like, rank_of
 from flowscope.onnx.ops.convolution import numbers, padding, spatial
 from flowscope.onnx.table import converts
 
@@ -24,7 +24,7 @@ class _Windows:
         more: What is added behind, so that the last window of `ceil_mode` has all places.
     """
 
-    def __init__(self, n: Node) -> None:
+    def __init__(self, n: OnnxNode) -> None:
         count = spatial(n)
         sizes = dims_of(n.x(0))[2:]
         self.kernel = [int(k) for k in n.needed("kernel_shape")]
@@ -90,7 +90,7 @@ def _lowest(x: fs.Tensor) -> Any:
 
 
 @converts("MaxPool")
-def _max_pool(n: Node) -> Any:
+def _max_pool(n: OnnxNode) -> Any:
     x, windows = n.x(0), _Windows(n)
     if n.wants(1):
         return _max_pool_with_index(n, windows)
@@ -101,7 +101,7 @@ def _max_pool(n: Node) -> Any:
     return windows.pool(windows.padded(x, _lowest(x)), "MAX")
 
 
-def _max_pool_with_index(n: Node, windows: _Windows) -> Any:
+def _max_pool_with_index(n: OnnxNode, windows: _Windows) -> Any:
     x = n.x(0)
     dims = dims_of(x)
     out: list[int | None] = dims[:2]
@@ -122,7 +122,7 @@ def _max_pool_with_index(n: Node, windows: _Windows) -> Any:
 
 
 @converts("AveragePool")
-def _average_pool(n: Node) -> Any:
+def _average_pool(n: OnnxNode) -> Any:
     x, windows = n.x(0), _Windows(n)
     count = float(np.prod(windows.kernel))
     found = windows.pool(windows.padded(x, full_like(0, x)), "AVG")
@@ -140,36 +140,36 @@ def _average_pool(n: Node) -> Any:
 
 
 @converts("LpPool")
-def _lp_pool(n: Node) -> Any:
+def _lp_pool(n: OnnxNode) -> Any:
     x, windows, p = n.x(0), _Windows(n), n.attr("p", 2)
     power = fs.pow(fs.abs(x), full_like(p, x))
     mean = windows.pool(windows.padded(power, full_like(0, x)), "AVG")
     return fs.pow(mean * full_like(float(np.prod(windows.kernel)), x), full_like(1 / p, x))
 
 
-def _global_axes(n: Node) -> Sequence[int]:
+def _global_axes(n: OnnxNode) -> Sequence[int]:
     return range(2, rank_of(n.x(0)))
 
 
 @converts("GlobalAveragePool")
-def _global_average_pool(n: Node) -> Any:
+def _global_average_pool(n: OnnxNode) -> Any:
     return fs.reduce_mean(n.x(0), _global_axes(n), True)
 
 
 @converts("GlobalMaxPool")
-def _global_max_pool(n: Node) -> Any:
+def _global_max_pool(n: OnnxNode) -> Any:
     return fs.reduce_max(n.x(0), _global_axes(n), True)
 
 
 @converts("GlobalLpPool")
-def _global_lp_pool(n: Node) -> Any:
+def _global_lp_pool(n: OnnxNode) -> Any:
     x, p = n.x(0), n.attr("p", 2)
     power = fs.pow(fs.abs(x), full_like(p, x))
     return fs.pow(fs.reduce_sum(power, _global_axes(n), True), full_like(1 / p, x))
 
 
 @converts("MaxUnpool")
-def _max_unpool(n: Node) -> Any:
+def _max_unpool(n: OnnxNode) -> Any:
     x, count = n.x(0), spatial(n)
     kernel, strides = numbers(n, "kernel_shape", count), numbers(n, "strides", count)
     pads = numbers(n, "pads", 2 * count, 0)

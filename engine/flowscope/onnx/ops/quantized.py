@@ -10,7 +10,7 @@ import numpy as np
 import flowscope as fs
 from flowscope.errors import UnimplementedError
 from flowscope.graph.values.dtypes import DType
-from flowscope.onnx.node import Node, dims_of, full_like, normalized, rank_of
+from flowscope.onnx.node import OnnxNode, dims_of, full_like, normalized, rank_of
 from flowscope.onnx.ops.convolution import convolve, numbers, padding, spatial
 from flowscope.onnx.ops.linalg import product
 from flowscope.onnx.protos import dtype_of
@@ -42,7 +42,7 @@ def _aligned(v: fs.Tensor, x: fs.Tensor, axis: int, block: int) -> Any:
 
 
 @converts("DequantizeLinear")
-def _dequantize(n: Node) -> Any:
+def _dequantize(n: OnnxNode) -> Any:
     x, scale = n.x(0), n.x(1)
     axis, block = n.attr("axis", 1), n.attr("block_size", 0)
     number = n.attr("output_dtype", 0)
@@ -55,7 +55,7 @@ def _dequantize(n: Node) -> Any:
 
 
 @converts("QuantizeLinear")
-def _quantize(n: Node) -> Any:
+def _quantize(n: OnnxNode) -> Any:
     x, scale = n.x(0), n.x(1)
     axis, block = n.attr("axis", 1), n.attr("block_size", 0)
     number = n.attr("output_dtype", 0)
@@ -90,7 +90,7 @@ def _rounded(ratio: Any, zero: Any, dtype: DType) -> Any:
 
 
 @converts("DynamicQuantizeLinear")
-def _dynamic_quantize(n: Node) -> Any:
+def _dynamic_quantize(n: OnnxNode) -> Any:
     x = n.x(0)
     zero = full_like(0, x)
     low = fs.minimum(zero, fs.reduce_min(x))
@@ -102,7 +102,7 @@ def _dynamic_quantize(n: Node) -> Any:
     return _rounded(fs.math.realdiv(x, scale), point, fs.uint8), scale, fs.cast(point, fs.uint8)
 
 
-def _centred(n: Node, i: int, zero: int, axis: int | None) -> Any:
+def _centred(n: OnnxNode, i: int, zero: int, axis: int | None) -> Any:
     """Input `i` less its zero point, as int32; along an axis where there is one per row."""
     x = fs.cast(n.x(i), fs.int32)
     if not n.has(zero):
@@ -116,7 +116,7 @@ def _centred(n: Node, i: int, zero: int, axis: int | None) -> Any:
 
 
 @converts("MatMulInteger")
-def _matmul_integer(n: Node) -> Any:
+def _matmul_integer(n: OnnxNode) -> Any:
     rank = rank_of(n.x(0))
     return product(
         _centred(n, 0, 2, rank - 2 if rank > 1 else None),
@@ -125,7 +125,7 @@ def _matmul_integer(n: Node) -> Any:
 
 
 @converts("QLinearMatMul")
-def _qlinear_matmul(n: Node) -> Any:
+def _qlinear_matmul(n: OnnxNode) -> Any:
     rank = rank_of(n.x(0))
     a = _centred(n, 0, 2, rank - 2 if rank > 1 else None)
     b = _centred(n, 3, 5, rank_of(n.x(3)) - 1)
@@ -136,7 +136,7 @@ def _qlinear_matmul(n: Node) -> Any:
     return _rounded(ratio, n.x(7), n.x(7).dtype)
 
 
-def _integer_convolution(n: Node, x: Any, w: Any, count: int) -> Any:
+def _integer_convolution(n: OnnxNode, x: Any, w: Any, count: int) -> Any:
     kernel = [int(d or 0) for d in dims_of(w)[2:]]
     strides, dilations = numbers(n, "strides", count), numbers(n, "dilations", count)
     pads: Sequence[tuple[int, int]] = padding(n, dims_of(x)[2:], kernel, strides, dilations)
@@ -146,12 +146,12 @@ def _integer_convolution(n: Node, x: Any, w: Any, count: int) -> Any:
 
 
 @converts("ConvInteger")
-def _conv_integer(n: Node) -> Any:
+def _conv_integer(n: OnnxNode) -> Any:
     return _integer_convolution(n, _centred(n, 0, 2, None), _centred(n, 1, 3, 0), spatial(n))
 
 
 @converts("QLinearConv")
-def _qlinear_conv(n: Node) -> Any:
+def _qlinear_conv(n: OnnxNode) -> Any:
     count = spatial(n)
     found = _integer_convolution(n, _centred(n, 0, 2, None), _centred(n, 3, 5, 0), count)
     beside = [1, -1, *[1] * count]

@@ -7,7 +7,7 @@ from typing import Any
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
-from flowscope.onnx.node import Node, full_like
+from flowscope.onnx.node import OnnxNode, full_like
 from flowscope.onnx.ops.linalg import product
 from flowscope.onnx.table import converts
 
@@ -56,7 +56,9 @@ class _Layer:
         states: At which inputs the states start.
     """
 
-    def __init__(self, n: Node, defaults: Sequence[str], gates: int, states: Sequence[int]) -> None:
+    def __init__(
+        self, n: OnnxNode, defaults: Sequence[str], gates: int, states: Sequence[int]
+    ) -> None:
         self.n, self.gates, self.states = n, gates, states
         self.size = n.needed("hidden_size")
         self.directions = {
@@ -167,7 +169,7 @@ def _added(value: Any, bias: Any) -> Any:
 
 
 @converts("RNN")
-def _rnn(n: Node) -> Any:
+def _rnn(n: OnnxNode) -> Any:
     layer = _Layer(n, ["Tanh"], 1, [5])
 
     def make(d: int) -> _Step:
@@ -182,7 +184,7 @@ def _rnn(n: Node) -> Any:
 
 
 @converts("LSTM")
-def _lstm(n: Node) -> Any:
+def _lstm(n: OnnxNode) -> Any:
     layer = _Layer(n, ["Sigmoid", "Tanh", "Tanh"], 4, [5, 6])
     couples = bool(n.attr("input_forget", 0))
 
@@ -212,7 +214,7 @@ def _lstm(n: Node) -> Any:
 
 
 @converts("GRU")
-def _gru(n: Node) -> Any:
+def _gru(n: OnnxNode) -> Any:
     layer = _Layer(n, ["Sigmoid", "Tanh"], 3, [5])
     resets_behind = bool(n.attr("linear_before_reset", 0))
     size = layer.size

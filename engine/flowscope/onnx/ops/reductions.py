@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import flowscope as fs
-from flowscope.onnx.node import Node, full_like, normalized
+from flowscope.onnx.node import OnnxNode, full_like, normalized
 from flowscope.onnx.table import converts
 
 _Reduction = Callable[[fs.Tensor, Any, bool], Any]
 
 
 def _reduces(name: str, function: _Reduction) -> None:
-    def convert(n: Node) -> Any:
+    def convert(n: OnnxNode) -> Any:
         x, keeps = n.x(0), bool(n.attr("keepdims", 1))
         axes: Any = n.attr("axes")
         if n.has(1):
@@ -80,7 +80,7 @@ _reduces("ReduceSumSquare", lambda x, axes, keeps: fs.reduce_sum(fs.square(x), a
 
 
 def _finds(name: str, function: Callable[..., Any]) -> None:
-    def convert(n: Node) -> Any:
+    def convert(n: OnnxNode) -> Any:
         x, axis = n.x(0), n.axis(0)
         if n.attr("select_last_index", 0):
             size = fs.shape(x, out_type=fs.int64)[axis]
@@ -97,7 +97,7 @@ _finds("ArgMin", fs.argmin)
 
 
 def _scans(name: str, function: Callable[..., Any]) -> None:
-    def convert(n: Node) -> Any:
+    def convert(n: OnnxNode) -> Any:
         axis = fs.reshape(fs.cast(n.x(1), fs.int32), [])
         exclusive, reverse = bool(n.attr("exclusive", 0)), bool(n.attr("reverse", 0))
         found = function(n.x(0), axis, exclusive=exclusive, reverse=reverse)
@@ -112,7 +112,7 @@ _scans("CumProd", fs.math.cumprod)
 
 
 @converts("LpNormalization")
-def _lp_normalization(n: Node) -> Any:
+def _lp_normalization(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.axis(-1)
     p = n.attr("p", 2)
     norm = (_l1 if p == 1 else _l2)(x, [axis], True)
@@ -120,7 +120,7 @@ def _lp_normalization(n: Node) -> Any:
 
 
 @converts("MeanVarianceNormalization")
-def _mean_variance(n: Node) -> Any:
+def _mean_variance(n: OnnxNode) -> Any:
     x, axes = n.x(0), normalized(n.attr("axes", [0, 2, 3]), n.rank())
     mean = fs.reduce_mean(x, axes, True)
     square = fs.reduce_mean(fs.square(x), axes, True)

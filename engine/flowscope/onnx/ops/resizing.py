@@ -10,12 +10,12 @@ import flowscope as fs
 from flowscope.errors import UnimplementedError
 from flowscope.onnx.kernels.operator import operator
 from flowscope.onnx.kernels.resizing import Resizing, out_sizes
-from flowscope.onnx.node import Node, dims_of, known, normalized, rank_of
+from flowscope.onnx.node import OnnxNode, dims_of, known, normalized, rank_of
 from flowscope.onnx.table import converts
 
 
 @converts("Upsample")
-def _upsample(n: Node) -> Any:
+def _upsample(n: OnnxNode) -> Any:
     x = n.x(0)
     mode = n.attr("mode", "nearest")
     how = Resizing(
@@ -28,7 +28,7 @@ def _upsample(n: Node) -> Any:
 
 
 @converts("Resize")
-def _resize(n: Node) -> Any:
+def _resize(n: OnnxNode) -> Any:
     x, rank = n.x(0), rank_of(n.x(0))
     axes = normalized(n.attr("axes", range(rank)), rank)
     how = Resizing(

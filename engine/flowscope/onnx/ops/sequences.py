@@ -8,21 +8,21 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError, UnimplementedError
-from flowscope.onnx.node import Node, dims_of
+from flowscope.onnx.node import OnnxNode, dims_of
 from flowscope.onnx.table import converts
 
 
 @converts("SequenceConstruct")
-def _construct(n: Node) -> Any:
+def _construct(n: OnnxNode) -> Any:
     return n.tensors()
 
 
 @converts("SequenceEmpty")
-def _empty(n: Node) -> Any:
+def _empty(n: OnnxNode) -> Any:
     return []
 
 
-def _place(n: Node, i: int, count: int, most: int) -> int:
+def _place(n: OnnxNode, i: int, count: int, most: int) -> int:
     at = int(np.reshape(n.constant(i, "the place in the sequence"), ()))
     if not -count <= at <= most:
         raise InvalidArgumentError(f"expected a place in a sequence of {count}, got {at}")
@@ -30,32 +30,32 @@ def _place(n: Node, i: int, count: int, most: int) -> int:
 
 
 @converts("SequenceAt")
-def _at(n: Node) -> Any:
+def _at(n: OnnxNode) -> Any:
     values = n.sequence(0)
     return fs.identity(values[_place(n, 1, len(values), len(values) - 1)])
 
 
 @converts("SequenceInsert")
-def _insert(n: Node) -> Any:
+def _insert(n: OnnxNode) -> Any:
     values = list(n.sequence(0))
     at = _place(n, 2, len(values), len(values)) if n.has(2) else len(values)
     return [*values[:at], n.x(1), *values[at:]]
 
 
 @converts("SequenceErase")
-def _erase(n: Node) -> Any:
+def _erase(n: OnnxNode) -> Any:
     values = list(n.sequence(0))
     at = _place(n, 1, len(values), len(values) - 1) if n.has(1) else len(values) - 1
     return [*values[:at], *values[at + 1 :]]
 
 
 @converts("SequenceLength")
-def _length(n: Node) -> Any:
+def _length(n: OnnxNode) -> Any:
     return fs.constant(len(n.sequence(0)), fs.int64)
 
 
 @converts("ConcatFromSequence")
-def _concat(n: Node) -> Any:
+def _concat(n: OnnxNode) -> Any:
     values = n.sequence(0)
     if not values:
         raise InvalidArgumentError("expected a sequence with elements")
@@ -65,7 +65,7 @@ def _concat(n: Node) -> Any:
 
 
 @converts("SplitToSequence")
-def _split(n: Node) -> Any:
+def _split(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.axis(0)
     if n.has(1) and n.known(1) is None and n.x(1).ndim == 1 and n.x(1).spec.is_static:
         return list(fs.split(x, n.x(1), axis))
@@ -85,7 +85,7 @@ def _split(n: Node) -> Any:
 
 
 @converts("SequenceMap")
-def _map(n: Node) -> Any:
+def _map(n: OnnxNode) -> Any:
     count, body = len(n.sequence(0)), n.needed("body")
     rows: list[list[Any]] = [[] for _ in body.output]
     for i in range(count):
@@ -96,17 +96,17 @@ def _map(n: Node) -> Any:
 
 
 @converts("Optional")
-def _optional(n: Node) -> Any:
+def _optional(n: OnnxNode) -> Any:
     return n.inputs[0] if n.inputs else None
 
 
 @converts("OptionalHasElement")
-def _has_element(n: Node) -> Any:
+def _has_element(n: OnnxNode) -> Any:
     return fs.constant(bool(n.inputs) and n.inputs[0] is not None)
 
 
 @converts("OptionalGetElement")
-def _get_element(n: Node) -> Any:
+def _get_element(n: OnnxNode) -> Any:
     found = n.inputs[0] if n.inputs else None
     if found is None:
         raise InvalidArgumentError("expected an optional with an element, got one without")

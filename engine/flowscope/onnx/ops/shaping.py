@@ -8,12 +8,12 @@ import numpy as np
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
-from flowscope.onnx.node import Node, dims_of, normalized, rank_of, shape_from, sizes_of
+from flowscope.onnx.node import OnnxNode, dims_of, normalized, rank_of, shape_from, sizes_of
 from flowscope.onnx.table import converts, single
 
 
 @converts("Reshape")
-def _reshape(n: Node) -> Any:
+def _reshape(n: OnnxNode) -> Any:
     x = n.x(0)
     wanted = n.known(1)
     if wanted is None:
@@ -39,7 +39,7 @@ def _reshape(n: Node) -> Any:
 
 
 @converts("Flatten")
-def _flatten(n: Node) -> Any:
+def _flatten(n: OnnxNode) -> Any:
     x = n.x(0)
     rank = rank_of(x)
     axis = n.attr("axis", 1)
@@ -60,7 +60,7 @@ def _product(x: fs.Tensor, dims: list[int | None], start: int, end: int) -> Any:
     return fs.reduce_prod(fs.shape(x, out_type=fs.int64)[start:end])
 
 
-def _transpose(n: Node) -> Any:
+def _transpose(n: OnnxNode) -> Any:
     x = n.x(0)
     perm = n.attr("perm")
     if perm is None:
@@ -72,7 +72,7 @@ single("Transpose", _transpose)
 
 
 @converts("Squeeze")
-def _squeeze(n: Node) -> Any:
+def _squeeze(n: OnnxNode) -> Any:
     x = n.x(0)
     if n.has(1) and n.known(1) is None:
         sizes, rank = fs.shape(x, out_type=fs.int64), rank_of(x)
@@ -91,7 +91,7 @@ def _squeeze(n: Node) -> Any:
 
 
 @converts("Unsqueeze")
-def _unsqueeze(n: Node) -> Any:
+def _unsqueeze(n: OnnxNode) -> Any:
     x = n.x(0)
     if n.has(1) and n.known(1) is None:
         count, rank = n.x(1).shape.as_list()[0], rank_of(x)
@@ -113,7 +113,7 @@ def _unsqueeze(n: Node) -> Any:
 
 
 @converts("Expand")
-def _expand(n: Node) -> Any:
+def _expand(n: OnnxNode) -> Any:
     x = n.x(0)
     wanted = n.known(1)
     old = x.spec.shape
@@ -128,7 +128,7 @@ def _expand(n: Node) -> Any:
     return found
 
 
-def _concat(n: Node) -> Any:
+def _concat(n: OnnxNode) -> Any:
     if len(n.inputs) == 1:
         return fs.identity(n.x(0), name=n.name)
     return fs.concat(n.tensors(), n.axis(1 if n.opset < 4 else 0), name=n.name)
@@ -138,12 +138,12 @@ single("Concat", _concat)
 
 
 @converts("Tile")
-def _tile(n: Node) -> Any:
+def _tile(n: OnnxNode) -> Any:
     return fs.tile(n.x(0), n.x(1))
 
 
 @converts("Split")
-def _split(n: Node) -> Any:
+def _split(n: OnnxNode) -> Any:
     x, axis = n.x(0), n.axis(0)
     sizes: Any = n.attr("split")
     if n.has(1):
@@ -161,7 +161,7 @@ def _split(n: Node) -> Any:
 
 
 @converts("Slice")
-def _slice(n: Node) -> Any:
+def _slice(n: OnnxNode) -> Any:
     x, rank = n.x(0), rank_of(n.x(0))
     steps: Any = None
     if n.opset < 10:
@@ -193,7 +193,7 @@ def _part(start: int, end: int, step: int, size: int | None) -> Any:
     return slice(max(-most, min(most, start)), final, step)
 
 
-def _slice_computed(n: Node, rank: int) -> Any:
+def _slice_computed(n: OnnxNode, rank: int) -> Any:
     """A slice whose bounds the step computes: per axis, as positions that are gathered."""
     x = n.x(0)
     count = n.x(1).shape.as_list()[0]
@@ -226,7 +226,7 @@ def _positions(start: Any, end: Any, step: Any, size: Any) -> Any:
     return fs.range(bounded(start), bounded(end), step)
 
 
-def _slice_axes_computed(n: Node, rank: int, count: int) -> Any:
+def _slice_axes_computed(n: OnnxNode, rank: int, count: int) -> Any:
     x = n.x(0)
     size = fs.shape(x, out_type=fs.int64)
     axes = fs.math.floormod(fs.cast(n.x(3), fs.int64), fs.constant(rank, fs.int64))
@@ -245,7 +245,7 @@ def _slice_axes_computed(n: Node, rank: int, count: int) -> Any:
 
 
 @converts("DepthToSpace")
-def _depth_to_space(n: Node) -> Any:
+def _depth_to_space(n: OnnxNode) -> Any:
     x, block = n.x(0), n.needed("blocksize")
     b, c, h, w = _sizes(x)
     if n.attr("mode", "DCR") == "DCR":
@@ -258,7 +258,7 @@ def _depth_to_space(n: Node) -> Any:
 
 
 @converts("SpaceToDepth")
-def _space_to_depth(n: Node) -> Any:
+def _space_to_depth(n: OnnxNode) -> Any:
     x, block = n.x(0), n.needed("blocksize")
     b, c, h, w = _sizes(x)
     split = fs.reshape(x, shape_from([b, c, h // block, block, w // block, block]))
@@ -274,7 +274,7 @@ def _sizes(x: fs.Tensor) -> list[Any]:
 
 
 @converts("Pad")
-def _pad(n: Node) -> Any:
+def _pad(n: OnnxNode) -> Any:
     x, rank = n.x(0), rank_of(n.x(0))
     mode = n.attr("mode", "constant")
     value: Any = n.get(2) if n.opset >= 11 else n.attr("value", 0.0)
@@ -306,7 +306,7 @@ def _pad(n: Node) -> Any:
     return _padded(n, x, widths, mode, value)
 
 
-def _pad_axes_computed(n: Node, mode: str, value: Any) -> Any:
+def _pad_axes_computed(n: OnnxNode, mode: str, value: Any) -> Any:
     x, rank = n.x(0), rank_of(n.x(0))
     axes = fs.math.floormod(fs.cast(n.x(3), fs.int64), fs.constant(rank, fs.int64))
     pairs = fs.transpose(fs.reshape(n.x(1), [2, -1]), [1, 0])
@@ -314,7 +314,7 @@ def _pad_axes_computed(n: Node, mode: str, value: Any) -> Any:
     return _padded(n, x, pairs, mode, value)
 
 
-def _padded(n: Node, x: fs.Tensor, pairs: Any, mode: str, value: Any) -> Any:
+def _padded(n: OnnxNode, x: fs.Tensor, pairs: Any, mode: str, value: Any) -> Any:
     if mode == "reflect":
         return fs.pad(x, pairs, "REFLECT")
     if mode == "constant":
@@ -344,7 +344,7 @@ def _padded(n: Node, x: fs.Tensor, pairs: Any, mode: str, value: Any) -> Any:
 
 
 @converts("CenterCropPad")
-def _center_crop_pad(n: Node) -> Any:
+def _center_crop_pad(n: OnnxNode) -> Any:
     x, rank = n.x(0), rank_of(n.x(0))
     axes = normalized(n.attr("axes", range(rank)), rank)
     wanted = n.known(1)

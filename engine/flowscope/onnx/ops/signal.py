@@ -10,13 +10,13 @@ import numpy as np
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError
 from flowscope.onnx.kernels.operator import operator
-from flowscope.onnx.node import Node, dims_of, full_like, normalized
+from flowscope.onnx.node import OnnxNode, dims_of, full_like, normalized
 from flowscope.onnx.protos import dtype_of
 from flowscope.onnx.table import converts
 
 
 @converts("DFT")
-def _dft(n: Node) -> Any:
+def _dft(n: OnnxNode) -> Any:
     x, rank = n.x(0), n.rank()
     inverse, one_sided = bool(n.attr("inverse", 0)), bool(n.attr("onesided", 0))
     axis: int | None = n.attr("axis", 1) if n.opset < 20 else -2
@@ -47,7 +47,7 @@ def _dft(n: Node) -> Any:
 
 
 @converts("STFT")
-def _stft(n: Node) -> Any:
+def _stft(n: OnnxNode) -> Any:
     x = n.x(0)
     inputs = [x, n.x(1)]
     if n.has(2):
@@ -66,7 +66,7 @@ def _stft(n: Node) -> Any:
 
 
 def _windows(name: str, terms: Sequence[float]) -> None:
-    def convert(n: Node) -> Any:
+    def convert(n: OnnxNode) -> Any:
         size = fs.cast(fs.reshape(n.x(0), []), fs.int64)
         dtype = dtype_of(n.attr("output_datatype", 1))
         wide = fs.float64
@@ -88,7 +88,7 @@ _windows("BlackmanWindow", [0.42, -0.5, 0.08])
 
 
 @converts("MelWeightMatrix")
-def _mel(n: Node) -> Any:
+def _mel(n: OnnxNode) -> Any:
     dtype = dtype_of(n.attr("output_datatype", 1))
     bins, length = n.known(0), n.known(1)
     dims = (

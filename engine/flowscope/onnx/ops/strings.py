@@ -6,23 +6,23 @@ from typing import Any
 
 import flowscope as fs
 from flowscope.onnx.kernels.operator import operator
-from flowscope.onnx.node import Node, dims_of
+from flowscope.onnx.node import OnnxNode, dims_of
 from flowscope.onnx.table import converts
 
 
 @converts("StringConcat")
-def _concat(n: Node) -> Any:
+def _concat(n: OnnxNode) -> Any:
     return fs.string_join([n.x(0), n.x(1)])
 
 
 @converts("RegexFullMatch")
-def _regex(n: Node) -> Any:
+def _regex(n: OnnxNode) -> Any:
     x = n.x(0)
     return operator("RegexFullMatch", [x], [(fs.bool, x.spec.shape)], pattern=n.attr("pattern", ""))
 
 
 @converts("StringSplit")
-def _split(n: Node) -> Any:
+def _split(n: OnnxNode) -> Any:
     x = n.x(0)
     dims = x.spec.shape
     longer = None if dims is None else (*dims, None)
@@ -36,7 +36,7 @@ def _split(n: Node) -> Any:
 
 
 @converts("StringNormalizer")
-def _normalize(n: Node) -> Any:
+def _normalize(n: OnnxNode) -> Any:
     x = n.x(0)
     return operator(
         "StringNormalizer",
@@ -49,7 +49,7 @@ def _normalize(n: Node) -> Any:
 
 
 @converts("TfIdfVectorizer")
-def _tf_idf(n: Node) -> Any:
+def _tf_idf(n: OnnxNode) -> Any:
     x, indexes = n.x(0), n.needed("ngram_indexes")
     dims = (max(indexes) + 1,)
     return operator(

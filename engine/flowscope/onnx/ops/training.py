@@ -6,13 +6,13 @@ from typing import Any
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError, UnimplementedError
-from flowscope.onnx.node import Node, full_like
+from flowscope.onnx.node import OnnxNode, full_like
 from flowscope.onnx.table import converts
 
 _DOMAIN = "ai.onnx.preview.training/"
 
 
-def _groups(n: Node, count: int) -> list[list[fs.Tensor]]:
+def _groups(n: OnnxNode, count: int) -> list[list[fs.Tensor]]:
     """The inputs behind rate and time, in lists of equal lengths."""
     values = n.tensors()[2:]
     each, rest = divmod(len(values), count)
@@ -21,13 +21,13 @@ def _groups(n: Node, count: int) -> list[list[fs.Tensor]]:
     return [values[i * each : (i + 1) * each] for i in range(count)]
 
 
-def _regular(n: Node, x: fs.Tensor, g: fs.Tensor) -> Any:
+def _regular(n: OnnxNode, x: fs.Tensor, g: fs.Tensor) -> Any:
     """The gradient with what the norm adds."""
     return full_like(n.attr("norm_coefficient", 0.0), x) * x + g
 
 
 @converts(f"{_DOMAIN}Adagrad")
-def _adagrad(n: Node) -> Any:
+def _adagrad(n: OnnxNode) -> Any:
     decay = full_like(n.attr("decay_factor", 0.0), n.x(0))
     rate = n.x(0) / (full_like(1, n.x(0)) + fs.cast(n.x(1), decay.dtype) * decay)
     news, sums = [], []
@@ -40,7 +40,7 @@ def _adagrad(n: Node) -> Any:
 
 
 @converts(f"{_DOMAIN}Adam")
-def _adam(n: Node) -> Any:
+def _adam(n: OnnxNode) -> Any:
     alpha, beta = n.attr("alpha", 0.9), n.attr("beta", 0.999)
     time = fs.cast(n.x(1), fs.float64)
     one = full_like(1, time)
@@ -61,7 +61,7 @@ def _adam(n: Node) -> Any:
 
 
 @converts(f"{_DOMAIN}Momentum")
-def _momentum(n: Node) -> Any:
+def _momentum(n: OnnxNode) -> Any:
     alpha, beta = n.needed("alpha"), n.needed("beta")
     is_later = fs.greater(n.x(1), full_like(0, n.x(1)))
     news, speeds = [], []
@@ -77,7 +77,7 @@ def _momentum(n: Node) -> Any:
 
 
 @converts(f"{_DOMAIN}Gradient")
-def _gradient(n: Node) -> Any:
+def _gradient(n: OnnxNode) -> Any:
     names = [*n.needed("xs"), *n.attr("zs", [])]
     values = [n.values.get(name) for name in (*names, n.needed("y"))]
     if any(not isinstance(v, fs.Tensor) for v in values):
