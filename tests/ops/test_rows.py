@@ -406,6 +406,7 @@ MODULES_ELSEWHERE = {
     "flowscope.ops.input.example_ops": "test_examples.py",
     "flowscope.ops.input.images": "test_images.py",
     "flowscope.ops.input.reader_ops": "test_readers.py",
+    "flowscope.ops.input.tensor_strings": "test_tensor_strings.py",
 }
 
 

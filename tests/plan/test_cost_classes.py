@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import flowscope
+import flowscope.onnx.kernels.operator  # an op that is loaded at need
 from flowscope.graph.op import all_ops
 
 TABLE = Path(__file__).parent / "data" / "cost_classes.txt"
