@@ -15,6 +15,7 @@ STOPS ?= 50
 MOVES ?= 300
 FREEZES ?= 100
 STRIKES ?= 100
+ORDERS ?= 10000
 FAULTS ?= 300
 CIRCLES ?= 300
 MUTANTS ?= 2000
@@ -113,6 +114,10 @@ fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, faults, schedule
 	$(PY) tests/helpers/faults_while_shipping.py $(FREEZES)
 	$(PY) tests/helpers/fault_matrix.py $(STRIKES) --seed 2
 	$(PY) tests/fuzz/hand_overs.py --count $(SCHEDULES)
+
+.PHONY: gpu-dry
+gpu-dry: $(STAMPS)/dev ## traffic on simulated GPUs in ORDERS random orders
+	PYTHONPATH=engine $(PY) tests/helpers/gpu_traffic.py $(ORDERS)
 
 .PHONY: stress
 stress: $(STAMPS)/dev ## tests of clusters TIMES times beside BUSY busy processes (TESTS=tests/cluster SWITCH=0.0001)

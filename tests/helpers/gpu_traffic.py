@@ -2,11 +2,14 @@
 
 Each value is known from NumPy. The traffic follows from a seed, and so does the order in which a
 `simulated_cuda.Schedule` does the work. `MUTANTS` are faults of `gpu_streams` that it has to find.
+
+`python tests/helpers/gpu_traffic.py 10000` runs so many seeds.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -258,3 +261,8 @@ def _fails(run: Callable[[], None]) -> bool:
 
 
 __all__ = ["MUTANTS", "Traffic", "check", "is_found"]
+
+if __name__ == "__main__":
+    for number in range(int(sys.argv[1])):
+        check(number)
+    print(f"simulated: {sys.argv[1]} random orders give what NumPy gives")

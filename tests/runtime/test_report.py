@@ -109,3 +109,29 @@ def test_command_line(args: list[str], code: int) -> None:
     )
     assert run.returncode == code
     assert ("python -m flowscope --environment" in run.stderr) is (code == 2)
+
+
+@pytest.mark.parametrize(
+    ("has_driver", "installed", "expected"),
+    [
+        (False, None, "no driver, no CuPy"),
+        (True, None, 'a driver, but no CuPy: pip install "flowscope[gpu]"'),
+        (False, "cupy-cuda13x", "cupy-cuda13x 14.0, but no driver: install NVIDIA's"),
+        (True, "cupy-cuda12x", "cupy-cuda12x 14.0: fs.ConfigProto"),
+    ],
+)
+def test_gpus_say_what_is_missing(
+    has_driver: bool, installed: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name != installed:
+            raise report.importlib.metadata.PackageNotFoundError(name)
+        return "14.0"
+
+    def load(name: str) -> None:
+        if not has_driver:
+            raise OSError(name)
+
+    monkeypatch.setattr(report.importlib.metadata, "version", version)
+    monkeypatch.setattr(report.ctypes, "CDLL", load)
+    assert report._gpu_text().startswith(expected)

@@ -15,7 +15,7 @@ from flowscope.ops.kernels.scipy_modules import finders
 from flowscope.runtime.devices.device import Device, DeviceMemory
 from flowscope.runtime.devices.gpu_streams import streams_of
 
-_INSTALL = "`pip install cupy-cuda12x` (or cupy-cuda13x) installs it"
+_INSTALL = '`pip install "flowscope[gpu]"` (for CUDA 13 "flowscope[gpu13]") installs it'
 
 
 class CupyGpu(Device):

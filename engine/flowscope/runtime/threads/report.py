@@ -7,6 +7,7 @@ figure was measured.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import importlib.util
 import os
@@ -193,5 +194,18 @@ def _gpu_text() -> str:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
+        if not _has_gpu_driver():
+            return f"{name} {version}, but no driver: install NVIDIA's"
         return f'{name} {version}: fs.ConfigProto(device_count={{"GPU": 1}}) uses it'
-    return "no CuPy"
+    if not _has_gpu_driver():
+        return "no driver, no CuPy"
+    return 'a driver, but no CuPy: pip install "flowscope[gpu]" (for CUDA 13 "flowscope[gpu13]")'
+
+
+def _has_gpu_driver() -> bool:
+    """Whether NVIDIA's driver is there for programs to load."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
