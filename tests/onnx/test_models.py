@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from cluster_hosts import hosts_here, worker
 from onnx import TensorProto, helper, numpy_helper
 
 import flowscope as fs
@@ -94,6 +95,29 @@ def test_an_imported_model_runs_in_all_modes(mode: Any) -> None:
         for _ in range(2):
             found = session.run(loaded.outputs["y"], fed)
             np.testing.assert_allclose(found, expected(m, feeds()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("is_far", [False, True], ids=["devices", "workers"])
+def test_parts_of_a_model_are_moved(mode: Any, is_far: bool) -> None:
+    """Its layer and its loop, to other devices or to workers."""
+    m, fed = layer(), feeds()
+    with contextlib.ExitStack() as stack:
+        loaded = stack.enter_context(fs.onnx.load(m))
+        cluster, places = None, ["/cpu:1", "/cpu:2"]
+        if is_far:
+            cluster, _ = stack.enter_context(hosts_here(2))
+            places = [f"{worker(i)}/device:CPU:0" for i in range(2)]
+        config = fs.ConfigProto(mode=mode, device_count={"CPU": 3})
+        sess = stack.enter_context(fs.Session(cluster or "", loaded.graph, config))
+        given = {loaded.inputs[k]: v for k, v in fed.items()}
+        before = sess.run(loaded.outputs["y"], given)
+        np.testing.assert_allclose(before, expected(m, fed), rtol=1e-5)
+        for name, place in zip(["dense", "loop"], places, strict=True):
+            sess.move(name, place)
+        assert sess.run(loaded.outputs["y"], given).tobytes() == before.tobytes()
+        parts = sess.plan(loaded.outputs["y"], list(given)).parts
+        assert len({str(part.device) for part in parts}) >= 3
 
 
 def test_a_model_is_trained_on() -> None:
