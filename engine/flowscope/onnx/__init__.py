@@ -12,14 +12,15 @@ the scopes that the nodes' names spell, its inputs and outputs by name. Nothing 
     origins    which node an operation stems from
     reading    file, bytes or message -> the default graph
     model      the door: a graph, a session, inputs and outputs by name
+    exporting  a graph of ours -> a model; `writers` has what each type of operation is written as
 """
 
 import typing as _typing
 
 from flowscope.api.absent import refusal as _refusal
-from flowscope.onnx.model import Model, load
+from flowscope.onnx.model import Model, export, load
 
-__all__ = ["Model", "load"]
+__all__ = ["Model", "export", "load"]
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -115,6 +115,33 @@ def load(model: Any, trainable: bool = False) -> Model:
     return Model(session, inputs, outputs, weights)
 
 
+def export(outputs: Any, inputs: Any, file: Any = None, session: Any = None) -> Any:
+    """Writes the part of a graph between tensors as an ONNX model of opset 21.
+
+        fs.onnx.export({"y": logits}, {"x": images}, "model.onnx", session)
+
+    Variables are written with the values that they have in the session.
+
+    Args:
+        outputs: Tensors, a list or a dict of them by the names that they get; else their
+            operations'.
+        inputs: The tensors that the model is fed, given in the same way.
+        file: The path of the file; None writes none.
+        session: The session with the variables; the default one if it is None.
+
+    Returns:
+        The model, an `onnx.ModelProto`, which `onnx.checker` has passed.
+
+    Raises:
+        FailedPreconditionError: if onnx is not installed, or there are variables and no session.
+        InvalidArgumentError: if an input that is needed is missing, or ONNX has no such operation
+            for these dtypes.
+        UnimplementedError: if operations have no counterpart: all of them, by name and type.
+    """
+    _need_onnx()
+    return import_module("flowscope.onnx.exporting").exported(outputs, inputs, file, session)
+
+
 def _need_onnx() -> None:
     try:
         import_module("onnx")  # an extra
@@ -124,4 +151,4 @@ def _need_onnx() -> None:
         ) from error
 
 
-__all__ = ["Model", "load"]
+__all__ = ["Model", "export", "load"]
