@@ -114,6 +114,7 @@ ALLOWED = {
     "onnx.kernels.operator._functions": REGISTRY,
     "onnx.table._alone": REGISTRY,
     "onnx.table._converters": REGISTRY,
+    "onnx.writers.writers": REGISTRY,
     "tensorflow.op_table.makers": REGISTRY,
     "runtime.session.session.debuggers": REGISTRY,
     "runtime.trace.tracers._changes": "held for one exchange of a tuple, whichever engine has it",

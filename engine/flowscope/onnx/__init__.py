@@ -12,7 +12,8 @@ the scopes that the nodes' names spell, its inputs and outputs by name. Nothing 
     origins    which node an operation stems from
     reading    file, bytes or message -> the default graph
     model      the door: a graph, a session, inputs and outputs by name
-    exporting  a graph of ours -> a model; `writers` has what each type of operation is written as
+    exporting  a graph of ours -> a model
+    writers    what each type of operation is written as
 """
 
 import typing as _typing

@@ -10,13 +10,15 @@ import onnx
 from onnx import ModelProto, checker, helper
 
 from flowscope.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
-from flowscope.graph.constant import get_static_value
+from flowscope.graph.constant import Const, get_static_value
 from flowscope.graph.default import get_default_session
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.values.expected import expected
 from flowscope.onnx.onnx_writer import OnnxWriter
 from flowscope.onnx.protos import number_of
 from flowscope.onnx.writers import writers
+from flowscope.ops.core.flow import Placeholder
+from flowscope.ops.state.variable_ops import ReadVariableOp, VarHandleOp
 
 #: The version of the operators that are written: old enough for what is in use.
 OPSET = 21
@@ -28,21 +30,21 @@ def exported(outputs: Any, inputs: Any, file: Any, session: Any) -> ModelProto:
     if not wanted:
         raise expected("an output at least", "none")
     ops = _between(list(wanted.values()), list(given.values()))
-    unknown = [o for o in ops if o.type not in writers and o.type not in _VALUES]
+    unknown = [o for o in ops if o.type not in writers and not isinstance(o.definition, _VALUES)]
     if unknown:
         listed = ", ".join(f'"{o.name}" ({o.type})' for o in unknown[:20])
         raise UnimplementedError(f"operations without a counterpart in ONNX: {listed}")
     made = OnnxWriter()
-    values = _variables([o for o in ops if o.type == "ReadVariableOp"], session)
+    values = _variables([o for o in ops if isinstance(o.definition, ReadVariableOp)], session)
     for name, tensor in given.items():
         if name != made.name_of(tensor):
             made.nodes.append(helper.make_node("Identity", [name], [made.name_of(tensor)]))
     for op in ops:
-        if op.type == "Const":
+        if isinstance(op.definition, Const):
             made.array(op.name, get_static_value(op.outputs[0]))
-        elif op.type == "ReadVariableOp":
+        elif op in values:
             made.array(op.name, values[op])
-        elif op.type != "VarHandleOp":
+        elif not isinstance(op.definition, VarHandleOp):
             writers[op.type](made, op)
     for name, tensor in wanted.items():
         if name != made.name_of(tensor):
@@ -62,7 +64,7 @@ def exported(outputs: Any, inputs: Any, file: Any, session: Any) -> ModelProto:
 
 
 #: Types whose outputs are values that the model holds.
-_VALUES = ("Const", "ReadVariableOp", "VarHandleOp")
+_VALUES = (Const, ReadVariableOp, VarHandleOp)
 
 
 def _named(tensors: Any) -> dict[str, Tensor]:
@@ -99,7 +101,7 @@ def _between(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Operat
         if is_ready:
             order[op] = None
             continue
-        if op.type == "Placeholder":
+        if isinstance(op.definition, Placeholder):
             raise expected("all placeholders that the outputs need among the inputs", op.name)
         left.append((op, True))
         left += [(t.op, False) for t in reversed(op.inputs) if t not in fed]

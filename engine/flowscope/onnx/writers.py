@@ -164,12 +164,15 @@ def _transpose(w: OnnxWriter, op: Operation) -> None:
     w.add(op, "Transpose", w.inputs(op)[:1], op.name, perm=_op(op).perm)
 
 
-@_writes("Squeeze", "ExpandDims")
-def _axes(w: OnnxWriter, op: Operation) -> None:
-    kind = "Squeeze" if op.type == "Squeeze" else "Unsqueeze"
+@_writes("Squeeze")
+def _squeeze(w: OnnxWriter, op: Operation) -> None:
     axes = _op(op).axes
-    more = [w.constant(list(axes))] if axes or kind == "Unsqueeze" else []
-    w.add(op, kind, [w.inputs(op)[0], *more], op.name)
+    w.add(op, "Squeeze", [w.inputs(op)[0], *([w.constant(list(axes))] if axes else [])], op.name)
+
+
+@_writes("ExpandDims")
+def _expand_dims(w: OnnxWriter, op: Operation) -> None:
+    w.add(op, "Unsqueeze", [w.inputs(op)[0], w.constant(list(_op(op).axes))], op.name)
 
 
 @_writes("Concat")
@@ -282,12 +285,17 @@ def _conv2d(w: OnnxWriter, op: Operation) -> None:
     _channels_as_before(w, op, w.add(op, "Conv", inputs, group=has // takes, **_window(w, op)))
 
 
-@_writes("MaxPool", "AvgPool")
-def _pool(w: OnnxWriter, op: Operation) -> None:
-    kind = "MaxPool" if op.type == "MaxPool" else "AveragePool"
-    at = slice(1, 3) if _op(op).data_format == "NHWC" else slice(2, 4)
-    inputs, sizes = [_channels_first(w, op)], _op(op).ksize[at]
-    _channels_as_before(w, op, w.add(op, kind, inputs, kernel_shape=sizes, **_window(w, op)))
+def _pool(kind: str) -> Writer:
+    def write(w: OnnxWriter, op: Operation) -> None:
+        at = slice(1, 3) if _op(op).data_format == "NHWC" else slice(2, 4)
+        inputs, sizes = [_channels_first(w, op)], _op(op).ksize[at]
+        found = w.add(op, kind, inputs, kernel_shape=sizes, **_window(w, op))
+        _channels_as_before(w, op, found)
+
+    return write
+
+
+writers |= {"MaxPool": _pool("MaxPool"), "AvgPool": _pool("AveragePool")}
 
 
 @_writes("FusedBatchNormV3")
