@@ -21,7 +21,7 @@ import flowscope as fs
 from flowscope.onnx.backend import prepare
 
 GROUPS = ["node", "simple", "pytorch-converted", "pytorch-operator"]
-#: What cannot be equal: random numbers, and the last bit of float16.
+#: What is not compared: random numbers, and two units in the last place of float16.
 NOT_DETERMINISTIC = ("test_bernoulli", "test_training_dropout", "test_attention_4d_causal_fp16")
 
 

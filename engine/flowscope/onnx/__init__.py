@@ -1,11 +1,11 @@
 """ONNX's files become graphs of ours. Users enter by `fs.onnx`.
 
-In: a file, bytes or an `onnx.ModelProto`, opset 7 and newer. Out: a graph whose operations lie in
+In: a file, bytes or an `onnx.ModelProto`, opset 6 and newer. Out: a graph whose operations lie in
 the scopes that the nodes' names spell, its inputs and outputs by name. Nothing in a file runs.
 
     protos     tensors and element types -> arrays and dtypes, checked against sizes
     node       a node while it is converted: inputs, attributes, what is known
-    table      operator -> converter; `ops` has the converters
+    table      operator -> converter; ops has the converters
     kernels    what NumPy computes of operators that no ops of ours make up
     bodies     operators that the standard defines by functions
     importer   nodes in turn -> operations
