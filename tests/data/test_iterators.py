@@ -196,7 +196,7 @@ def test_a_step_that_is_ended_in_a_python_function_loses_no_element(
     error = fs.errors.CancelledError if way == "stop" else fs.errors.DeadlineExceededError
     options = fs.RunOptions(timeout_in_ms=150 if way == "deadline" else 1000 * PATIENCE_S)
     with fs.Session(config=fs.ConfigProto(mode=mode)) as session:
-        found = [session.run(element, options=options) for _ in range(2)]
+        found = [session.run(element) for _ in range(2)]
         ender = threading.Thread(target=ended_by("stop", session, begun))
         if way == "stop":
             ender.start()

@@ -131,6 +131,9 @@ def test_each_pass_has_something_to_do_in_some_program():
         with fs.control_dependencies([group]):
             last = x * 1.0
         found |= check([y, last], {x: np.float32(0.5)}, {v.handle.op.name: np.float32(2)})
+    with fs.Graph().as_default():
+        x = fs.placeholder(fs.float32, [3])
+        found |= check(fs.collectives.all_reduce([x, x * 2.0]), {x: np.ones(3, np.float32)}, {})
     assert found >= {one.name for one in ALONE} - {
         "dce_matmuls",
         "dce_simplified",
