@@ -10,6 +10,7 @@ import pytest
 
 import flowscope as fs
 from flowscope.graph.current_step import current_step
+from flowscope.runtime.threads import host_calls
 from flowscope.runtime.threads.thread_pool import ThreadPool
 
 #: A function of the user's is left by an exception that may come in what the interpreter does
@@ -74,8 +75,16 @@ def test_one_of_two_steps_of_a_session_is_stopped_and_the_other_goes_on(session)
 
 
 @LEFT_ANYWHERE
-def test_a_step_whose_functions_run_in_two_threads_is_stopped_whole(session):
-    """Each function runs a step of its own on its thread: inside of the one around them."""
+@pytest.mark.parametrize("is_swallowed", [False, True])
+def test_a_step_whose_functions_run_in_two_threads_is_stopped_whole(
+    session, is_swallowed, monkeypatch
+):
+    """Each function runs a step of its own on its thread: inside of the one around them.
+
+    The exception that is raised in a function may meet a finalizer, which swallows it.
+    """
+    if is_swallowed:
+        monkeypatch.setattr(host_calls, "_raise_in", lambda thread: None)
     x = fs.placeholder(fs.int32, [])
     loop = endless(x)
     threads = set()

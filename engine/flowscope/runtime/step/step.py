@@ -183,6 +183,14 @@ class Step:
         return None if step is None or step.has_ended else step
 
     @property
+    def is_left_alone(self) -> bool:
+        """Whether a step in which it was begun has ended: nobody waits for it any more."""
+        step = self._begun_in
+        while step is not None and not step.has_ended:
+            step = step._begun_in
+        return step is not None
+
+    @property
     def outer(self) -> Step | None:
         """The step of the same session around it; None for none."""
         step = self.around

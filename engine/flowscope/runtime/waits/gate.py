@@ -272,8 +272,13 @@ class Gate(GateOfPreparations):
             self._set(self._state)
 
     def left(self, step: Step) -> None:
-        """Notes that a step has ended that was inside while the flag was raised."""
+        """Notes that a step has ended that was inside while the flag was raised.
+
+        Steps inside of it run in functions that were left alone: they end too.
+        """
         with self._lock:
+            for one in self.inside:
+                one.is_stopping |= one.is_left_alone
             step.where = None
             self._forget_moves(step)
             self._is_signalled &= interrupt.is_waiting()  # a function of the user's may have heeded
