@@ -66,7 +66,7 @@ def test_a_stopped_worker_is_said_to_hang_and_who_waits_for_it(cluster, graph):
             told = cluster.status()
             assert "SIGSTOP" in told.workers[1].reason
             assert told.findings[0].kind == "hung"
-            thread.join(30)
+            thread.join(10)
             assert not thread.is_alive()
         finally:
             os.kill(pid, signal.SIGCONT)

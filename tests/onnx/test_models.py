@@ -178,7 +178,7 @@ def test_no_file_of_that_name() -> None:
 
 @pytest.mark.slow
 def test_damaged_models_give_an_error_of_ours() -> None:
-    data = layer().SerializeToString()
+    data, refused = layer().SerializeToString(), 0
     for seed in range(300):
         rng = random.Random(seed)
         bad = bytearray(data)
@@ -186,5 +186,8 @@ def test_damaged_models_give_an_error_of_ours() -> None:
             bad[rng.randrange(len(bad))] = rng.randrange(256)
         if rng.random() < 0.3:
             del bad[rng.randrange(len(bad)) :]
-        with contextlib.suppress(fs.errors.OpError):
+        try:
             fs.onnx.load(bytes(bad)).close()
+        except fs.errors.OpError:  # any other error fails the test
+            refused += 1
+    assert 100 < refused < 300  # some damage changes a number or a name alone
