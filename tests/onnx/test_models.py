@@ -165,6 +165,14 @@ def test_missing_operators_are_named_all_at_once() -> None:
     assert "/second (Bar), opset 2" in str(e.value)
 
 
+def test_an_attribute_that_does_nothing_is_refused() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"], "/act", slope=0.5)]
+    graph = helper.make_graph(nodes, "g", [info("x", [1])], [info("y", [1])])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    with pytest.raises(fs.errors.UnimplementedError, match=r"/act.*not supported: slope"):
+        fs.onnx.load(proto)
+
+
 def test_wrong_feeds_are_named() -> None:
     with fs.onnx.load(layer()) as loaded:
         with pytest.raises(fs.errors.InvalidArgumentError, match="expected the inputs x, n, flip"):

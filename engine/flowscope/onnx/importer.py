@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -239,10 +239,10 @@ class OnnxImporter:
         )
         if converter is None:
             return self._call(standard_body(at), node, leaf, inputs)
-        if is_alone(node.op_type):
-            return (converter(at),)
-        with self._graph.name_scope(leaf):
+        scope = nullcontext() if is_alone(node.op_type) else self._graph.name_scope(leaf)
+        with scope:
             found = converter(at)
+        at.check_all_read()
         return found if isinstance(found, tuple) else (found,)
 
     def _call(

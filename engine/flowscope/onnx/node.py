@@ -19,6 +19,13 @@ Value: TypeAlias = "fs.Tensor | list[Any] | None"
 _Array: TypeAlias = "npt.NDArray[Any]"
 
 
+#: Attributes that follow from inputs, matter in training alone, or are asked for where they count.
+_WITHOUT_EFFECT = {
+    "broadcast", "count_include_pad", "kernel_shape", "momentum", "noop_with_empty_axes",
+    "saturate", "seed", "type",
+}  # fmt: skip
+
+
 class OnnxNode:
     """One node being converted.
 
@@ -47,6 +54,7 @@ class OnnxNode:
         self.run_graph = run_graph
         self.values = values
         self._attributes: Mapping[str, AttributeProto] = {a.name: a for a in proto.attribute}
+        self._read: set[str] = set()
 
     @property
     def type(self) -> str:
@@ -116,8 +124,17 @@ class OnnxNode:
 
     def attr(self, name: str, default: Any = None) -> Any:
         """An attribute's value: a number, a text, a list of these, an array, a graph."""
+        self._read.add(name)
         found = self._attributes.get(name)
         return default if found is None else attribute_value(found)
+
+    def check_all_read(self) -> None:
+        """Raises UnimplementedError if its converter has not asked for an attribute."""
+        left = self._attributes.keys() - self._read - _WITHOUT_EFFECT
+        if left:
+            raise UnimplementedError(
+                f"attributes that are not supported: {', '.join(sorted(left))}"
+            )
 
     def needed(self, name: str) -> Any:
         """An attribute's value; raises InvalidArgumentError if there is none."""
