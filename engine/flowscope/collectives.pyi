@@ -12,13 +12,19 @@ from flowscope.ops.collective.functions import (
     reduce_scatter as reduce_scatter,
     scatter as scatter,
 )
+from flowscope.ops.collective.references import (
+    forward_reference as forward_reference,
+    resolve_references as resolve_references,
+)
 
 __all__ = [
     "all_gather",
     "all_reduce",
     "all_to_all",
     "broadcast",
+    "forward_reference",
     "reduce",
     "reduce_scatter",
+    "resolve_references",
     "scatter",
 ]

@@ -24,6 +24,7 @@ from flowscope.ops.random.normal_and_uniform import (
     truncated_normal as truncated_normal,
 )
 from flowscope.ops.random.seeds import (
+    fold_seeds as fold_seeds,
     get_seed as get_seed,
     set_random_seed as set_random_seed,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "all_candidate_sampler",
     "categorical",
     "fixed_unigram_candidate_sampler",
+    "fold_seeds",
     "gamma",
     "get_seed",
     "learned_unigram_candidate_sampler",

@@ -20,7 +20,7 @@ from pathlib import Path
 PARTS = """
     bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util image
     initializers io layers linalg lookup losses manip math metrics nest nn onnx python_io
-    quantization queue random raw_ops saved_model sets signal sparse spectral strings summary test
+    quantization queue random raw_ops replicator saved_model sets signal sparse spectral strings summary test
     tracing train
 """.split()  # noqa: SIM905
 
@@ -173,6 +173,7 @@ LAZY_PARTS = {
     },
     "collectives": {
         "flowscope.ops.collective.functions": "*",
+        "flowscope.ops.collective.references": "*",
     },
     "contrib": {
         "flowscope.ops.collective": "nccl",
@@ -303,7 +304,7 @@ LAZY_PARTS = {
         "flowscope.ops.random.normal_and_uniform": (
             "random_normal=normal random_uniform=uniform truncated_normal"
         ),
-        "flowscope.ops.random.seeds": "get_seed set_random_seed",
+        "flowscope.ops.random.seeds": "fold_seeds get_seed set_random_seed",
         "flowscope.ops.random.shuffling": "random_shuffle=shuffle",
         "flowscope.ops.random.stateless": (
             "stateless_binomial stateless_categorical stateless_gamma stateless_multinomial "

@@ -14,6 +14,7 @@ PART_NAMES = {
         "flowscope.ops.collective.functions": (
             "all_gather all_reduce all_to_all broadcast reduce reduce_scatter scatter"
         ),
+        "flowscope.ops.collective.references": "forward_reference resolve_references",
     },
     "contrib": {
         "flowscope.ops.collective": "nccl",
@@ -241,7 +242,7 @@ PART_NAMES = {
         "flowscope.ops.random.normal_and_uniform": (
             "random_normal=normal random_uniform=uniform truncated_normal"
         ),
-        "flowscope.ops.random.seeds": "get_seed set_random_seed",
+        "flowscope.ops.random.seeds": "fold_seeds get_seed set_random_seed",
         "flowscope.ops.random.shuffling": "random_shuffle=shuffle",
         "flowscope.ops.random.stateless": (
             "stateless_binomial stateless_categorical stateless_gamma stateless_multinomial "

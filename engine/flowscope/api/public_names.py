@@ -7,8 +7,8 @@ Written by `python -m flowscope.api.exports`: what is changed here is lost.
 PARTS = (
     "bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util "
     "image initializers io layers linalg lookup losses manip math metrics nest nn onnx "
-    "python_io quantization queue random raw_ops saved_model sets signal sparse spectral "
-    "strings summary test tracing train"
+    "python_io quantization queue random raw_ops replicator saved_model sets signal sparse "
+    "spectral strings summary test tracing train"
 )
 #: What modules show.
 NAMES = {
@@ -325,6 +325,7 @@ OP_TYPES = {
         "AllGather AllReduce AllToAll RankBroadcast RankReduce RankScatter ReduceScatter"
     ),
     "flowscope.ops.collective.pieces": "CollectiveFold CollectiveJoin CollectivePart",
+    "flowscope.ops.collective.references": "ForwardReference",
     "flowscope.ops.core.broadcasting": "BroadcastArgs BroadcastTo SumTo",
     "flowscope.ops.core.casting": "Bitcast Cast Complex ComplexAbs Conj Imag Real",
     "flowscope.ops.core.flow": (

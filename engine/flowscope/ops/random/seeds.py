@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from flowscope.graph.default import get_default_graph
 from flowscope.graph.values.expected import expected_dtype
@@ -58,9 +60,37 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     return (0, _MAX_SEED) if found == (0, 0) else found
 
 
+@contextmanager
+def fold_seeds(index: int) -> Iterator[None]:
+    """Has the seeds that users give ops of the block follow from a number, too.
+
+    So copies of a model draw differently, and each copy draws the same in every session. Number 0
+    changes nothing. Ops without a seed draw differently by their names.
+
+    Args:
+        index: The number, such as that of the copy, from 0.
+
+    Example:
+        >>> x = fs.random_uniform([], seed=1)
+        >>> with fs.random.fold_seeds(1):
+        ...     y = fs.random_uniform([], seed=1)
+        >>> a, b = fs.Session().run([x, y])
+        >>> bool(a == b)
+        False
+    """
+    extras = get_default_graph().thread_extras
+    before = extras.get("folded_seeds", ())
+    extras["folded_seeds"] = (*before, index) if index else before
+    try:
+        yield
+    finally:
+        extras["folded_seeds"] = before
+
+
 def seed_of(seed: int | None, name: str) -> int:
     """Returns the op's seed: the user's, or else one from its name, which a rebuild keeps."""
     if seed is not None:
-        return int(seed)
+        folded = get_default_graph().thread_extras.get("folded_seeds", ())
+        return zlib.crc32(repr((int(seed), folded)).encode()) if folded else int(seed)
     full = get_default_graph().unique_name(name, mark_as_used=False)
     return NAME_SEEDS + zlib.crc32(full.encode())

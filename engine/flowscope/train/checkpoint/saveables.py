@@ -13,11 +13,9 @@ from flowscope.graph.values.expected import expected, expected_dtype
 from flowscope.graph.values.shapes import Dims, is_known
 from flowscope.ops.array.joining import concat
 from flowscope.ops.array.shaping import reshape
-from flowscope.ops.core.build import apply
 from flowscope.ops.core.flow import group
 from flowscope.ops.state.checkpoint_ops import Part
 from flowscope.ops.state.partitioned_variable import PartitionedVariable
-from flowscope.ops.state.variable_ops import AssignVariableOp
 from flowscope.ops.state.variables import Variable
 from flowscope.ops.tables.tables import MutableTable
 from flowscope.train.checkpoint.restore_report import Requirement
@@ -68,7 +66,7 @@ class Saveable:
         """Returns the operation that sets the variables to values from a checkpoint."""
         fit = reshape and len(self.parts) == 1
         assigned = [
-            apply(AssignVariableOp(), v.handle, _fitted(x, v) if fit else x, name="Assign").op
+            v.assign(_fitted(x, v) if fit else x, name="Assign", read_value=False)
             for v, x in zip(self.parts, values, strict=True)
         ]
         return assigned[0] if len(assigned) == 1 else group(*assigned)

@@ -1,0 +1,67 @@
+"""Replicators: a step is written for one device, and runs on many by a change of one line.
+
+Users enter by `fs.replicator`. In: a step function and an input function. Out: what the step
+returns, once per replica, and one operation for all replicas in the place of each operation.
+
+    values            what replicas have: a value each
+    building          a step that is built once per replica; calls that are joined
+    primitives        all_sum and kin
+    variables         a copy per replica
+    collection_views  what a replica sees of collections
+    inputs            pipelines
+    optimizer         the mean of gradients
+    replicator        one device; what all kinds share
+    multi_device      several devices, in one graph
+
+It stands on public names alone: nothing below imports it, and it imports nothing of the engine but
+what users can.
+"""
+
+import typing as _typing
+
+from flowscope.api.absent import refusal as _refusal
+from flowscope.replicator.inputs import InputContext, InputMode
+from flowscope.replicator.multi_device import MultiDevice
+from flowscope.replicator.primitives import (
+    all_gather,
+    all_max,
+    all_min,
+    all_reduce,
+    all_sum,
+    broadcast,
+    current_replica_id,
+    map_gather,
+    map_reduce,
+    merge_call,
+    num_replicas_in_sync,
+)
+from flowscope.replicator.replicator import Replicator
+from flowscope.replicator.values import Mirrored, PerReplica, ReduceOp
+from flowscope.replicator.variables import MirroredVariable
+
+__all__ = [
+    "InputContext",
+    "InputMode",
+    "Mirrored",
+    "MirroredVariable",
+    "MultiDevice",
+    "PerReplica",
+    "ReduceOp",
+    "Replicator",
+    "all_gather",
+    "all_max",
+    "all_min",
+    "all_reduce",
+    "all_sum",
+    "broadcast",
+    "current_replica_id",
+    "map_gather",
+    "map_reduce",
+    "merge_call",
+    "num_replicas_in_sync",
+]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Raises AttributeError that says which names there are."""
+    return _refusal(__name__, globals())(name)
