@@ -40,3 +40,4 @@ row("rank_all_gather", lambda *xs: fc.all_gather(xs), lambda *xs: [np.concatenat
 row("all_to_all", lambda *xs: fc.all_to_all(xs), lambda *xs: [np.concatenate([x[2 * i : 2 * i + 2] for x in xs]) for i in range(2)], In((4, 3)), In((4, 3)), dtypes=(*F, "bool"))
 row("rank_broadcast", lambda x: fc.broadcast(x, [None] * 3), lambda x: [x] * 3, In(), dtypes=(*F, "bool"))
 row("rank_scatter", lambda x: fc.scatter(x, [None] * 3), lambda x: parts(x, 3), In((4, 2)), dtypes=(*F, "bool"))
+row("forward_reference", lambda x: fc.forward_reference(x), lambda x: x, In(), dtypes=(*F, *I, "bool"))

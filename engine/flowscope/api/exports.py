@@ -20,8 +20,8 @@ from pathlib import Path
 PARTS = """
     bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util image
     initializers io layers linalg lookup losses manip math metrics nest nn onnx python_io
-    quantization queue random raw_ops replicator saved_model sets signal sparse spectral strings summary test
-    tracing train
+    quantization queue random raw_ops replicator saved_model sets signal sparse spectral strings
+    summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.

@@ -117,8 +117,9 @@ class ReplicatedBuild:
         call = Call(primitive, nest, leaves, references, arguments)
         if any(ref.op.block is not self.block for ref in references):
             raise GraphError(
-                f"{primitive.name} is called in the body of a branch, a loop or a function{call.place}"
-                ": there the replicas cannot meet, for each may take its own way; call it outside"
+                f"{primitive.name} is called in the body of a branch, a loop or a function"
+                f"{call.place}: there the replicas cannot meet, for each may take its own way; "
+                "call it outside"
             )
         if replica.replica_id:
             self._check(call, len(mine), replica.replica_id)

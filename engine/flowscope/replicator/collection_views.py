@@ -1,7 +1,7 @@
 """What a replica sees of a graph's collections: variables of all, else what it has added itself.
 
-A step function that sums up the losses of its replica, or waits for its updates, must not find those
-of other replicas. The graph's collections keep what replica 0 adds, as on one device.
+A step function that sums up the losses of its replica, or waits for its updates, must not find
+those of other replicas. The graph's collections keep what replica 0 adds, as on one device.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class MultiDevice(Replicator):
         >>> y = replicator.run(step)
         >>> with replicator.session() as sess:
         ...     print(sess.run(y))
-        Mirrored(np.int32(3), np.int32(3))
+        (np.int32(3), np.int32(3))
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class MultiDevice(Replicator):
         *,
         input_mode: InputMode = InputMode.PER_WORKER,
     ) -> None:
-        if isinstance(devices, bool) or isinstance(devices, str):
+        if isinstance(devices, bool | str):
             raise InvalidArgumentError(f"expected a list of devices, got {devices!r}")
         if isinstance(num_logical_devices, bool) or num_logical_devices < 1:
             raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""`Replicator.wrap_optimizer`: an optimizer that applies what the replicas' gradients have in sum."""
+"""`Replicator.wrap_optimizer`: an optimizer that applies the gradients of all replicas."""
 
 from __future__ import annotations
 
@@ -57,10 +57,12 @@ class ReplicatedOptimizer(fs.train.Optimizer):
         pairs = list(grads_and_vars)
         dense = [g for g, _ in pairs if g is not None and not isinstance(g, fs.IndexedSlices)]
         reduced = iter(all_reduce(dense, self._op) if dense else [])
-        means = [
-            (self._rows(g) if isinstance(g, fs.IndexedSlices) else g if g is None else next(reduced), v)
-            for g, v in pairs
-        ]
+        means: list[tuple[Any, fs.Variable]] = []
+        for grad, var in pairs:
+            if isinstance(grad, fs.IndexedSlices):
+                means.append((self._rows(grad), var))
+            else:
+                means.append((None if grad is None else next(reduced), var))
         return self._optimizer.apply_gradients(means, global_step, name)
 
     def _rows(self, grad: fs.IndexedSlices) -> fs.IndexedSlices:

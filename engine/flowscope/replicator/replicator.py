@@ -72,12 +72,12 @@ class Replicator:
         3.0
     """
 
-    def __init__(
-        self, device: Any = None, *, input_mode: InputMode = InputMode.PER_WORKER
-    ) -> None:
+    def __init__(self, device: Any = None, *, input_mode: InputMode = InputMode.PER_WORKER) -> None:
         self._begin([[device]], input_mode)
 
-    def _begin(self, devices: Sequence[Sequence[Any]], input_mode: InputMode, target: Any = "") -> None:
+    def _begin(
+        self, devices: Sequence[Sequence[Any]], input_mode: InputMode, target: Any = ""
+    ) -> None:
         """Sets what all kinds have.
 
         Args:
@@ -401,6 +401,9 @@ class _VariableScopeNames:
         self._extras = fs.get_default_graph().thread_extras
         self._before = dict(self._extras.get(self._COUNTS, {}))
         self._after: dict[str, int] = {}
+        #: The variables that were there before, and those of the replica with a loss.
+        self._known = {v.op.name for v in _variables()}
+        self._regular: set[str] = set()
 
     @contextmanager
     def replica(self, number: int) -> Iterator[None]:
@@ -411,9 +414,23 @@ class _VariableScopeNames:
             self._after = dict(counts)
             return
         self._set(self._before)
+        self._regular = set()
         own = fs.get_variable_scope()
-        with fs.variable_scope(own, reuse=True, auxiliary_name_scope=False):
+        with fs.variable_scope(
+            own, reuse=True, auxiliary_name_scope=False, custom_getter=self._regularized
+        ):
             yield
+
+    def _regularized(self, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+        """A shared variable, with the loss of its regularizer as replica 0 has it."""
+        found = getter(name, *args, **kwargs)
+        regularizer = kwargs.get("regularizer")
+        if regularizer is not None and name not in self._known and name not in self._regular:
+            self._regular.add(name)
+            loss = regularizer(found)
+            if loss is not None:
+                fs.add_to_collection(fs.GraphKeys.REGULARIZATION_LOSSES, loss)
+        return found
 
     def end(self) -> None:
         """All replicas are built."""
@@ -423,6 +440,12 @@ class _VariableScopeNames:
         counts = self._extras.setdefault(self._COUNTS, {})
         counts.clear()
         counts.update(wanted)
+
+
+def _variables() -> list[fs.Variable]:
+    graph = fs.get_default_graph()
+    keys = fs.GraphKeys.GLOBAL_VARIABLES, fs.GraphKeys.LOCAL_VARIABLES
+    return [v for key in keys for v in graph.get_collection(key)]
 
 
 def _name(device: Any) -> str:

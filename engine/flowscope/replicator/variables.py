@@ -202,9 +202,8 @@ class VariableMirror:
         graph = fs.get_default_graph()
         with self._device_of_variables(0):
             first = next_creator(**own)
-        copies = [first]
-        for replica in range(1, self._replicator.num_replicas):
-            copies.append(self._copy(next_creator, own, first, replica))
+        others = range(1, self._replicator.num_replicas)
+        copies = [first, *[self._copy(next_creator, own, first, i) for i in others]]
         made = MirroredVariable(self._replicator, copies, trainable, arguments)
         if collections is None:
             collections = [fs.GraphKeys.GLOBAL_VARIABLES]
@@ -222,18 +221,18 @@ class VariableMirror:
     ) -> fs.Variable:
         """The copy of a replica, whose initial value is what replica 0's copy has."""
         graph, place = fs.get_default_graph(), self._replicator.device_of_variables(replica)
-        own = {**arguments, "initial_value": first.initialized_value}
-        own |= {"name": f"{first.op.name}/replica_{replica}", "dtype": None, "shape": None}
+        own = {**arguments, "name": f"{first.op.name}/replica_{replica}"}
+        own |= {"dtype": None, "shape": None, "expected_shape": None}
         with (
             graph.colocate_with(None, ignore_existing=True),
             graph.device(None),
-            graph.device(place),
             fs.init_scope(),
             fs.name_scope(None),
         ):
-            if not arguments["validate_shape"]:
-                own["expected_shape"] = None
-            return next_creator(**own)
+            with fs.name_scope(first.op.name + "/"):
+                own["initial_value"] = first.initialized_value()
+            with graph.device(place or None):
+                return next_creator(**own)
 
     def _device_of_variables(self, replica: int) -> AbstractContextManager[Any]:
         place = self._replicator.chosen_device_of_variables(replica)
