@@ -54,7 +54,7 @@ def replace_inputs(replacements: Sequence[tuple[Operation, int, Tensor]]) -> Non
 
 
 def _dependents(roots: Sequence[Operation]) -> tuple[set[Operation], list[Operation]]:
-    """Returns what depends on operations of a block, themselves with it; and that in an order.
+    """Returns the operations of a block with all that depend on them, as a set and in an order.
 
     The order is the one nearest to program order in which each comes behind what it needs. What is
     in a circle is missing in it.

@@ -1,7 +1,7 @@
-"""Replicators: a step is written for one device, and runs on many by a change of one line.
+"""Replicators: a step for one device runs on many. Users enter by `fs.replicator`.
 
-Users enter by `fs.replicator`. In: a step function and an input function. Out: what the step
-returns, once per replica, and one operation for all replicas in the place of each operation.
+In: a step function and an input function. Out: what the step returns, once per replica, and one
+operation for all replicas in the place of each operation.
 
     values            what replicas have: a value each
     building          a step that is built once per replica; calls that are joined

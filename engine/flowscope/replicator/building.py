@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _CURRENT = "replica"
 
 
-class Primitive(Protocol):
+class ReplicaPrimitive(Protocol):
     """What replicas do together. Calls of one kind are equal where their arguments are."""
 
     name: str
     is_mirrored: bool
 
-    def join(self, build: ReplicatedBuild, calls: Sequence[Call]) -> list[list[fs.Tensor]]:
+    def join(self, build: ReplicatedBuild, calls: Sequence[PrimitiveCall]) -> list[list[fs.Tensor]]:
         """Returns each replica's results, one per leaf."""
 
     def gradient(self, x: fs.Tensor, y: fs.Tensor, g: fs.Tensor, leaf: int) -> fs.Tensor:
@@ -39,7 +39,7 @@ class Primitive(Protocol):
 
 
 @dataclass
-class Call:
+class PrimitiveCall:
     """A replica's call of a primitive.
 
     Attributes:
@@ -50,7 +50,7 @@ class Call:
         arguments: What else the replica hands in, a nest of tensors.
     """
 
-    primitive: Primitive
+    primitive: ReplicaPrimitive
     structure: Any
     leaves: list[fs.Tensor]
     references: list[fs.Tensor]
@@ -77,8 +77,8 @@ class ReplicatedBuild:
     replicator: Replicator
     graph: fs.Graph
     block: Any
-    calls: list[list[Call]]
-    _pending: dict[fs.Operation, tuple[Call, int]] = field(default_factory=dict)
+    calls: list[list[PrimitiveCall]]
+    _pending: dict[fs.Operation, tuple[PrimitiveCall, int]] = field(default_factory=dict)
     _mirrored: set[fs.Tensor] = field(default_factory=set)
 
     @classmethod
@@ -89,9 +89,9 @@ class ReplicatedBuild:
         return cls(replicator, graph, block, [[] for _ in range(replicator.num_replicas)])
 
     def call(
-        self, primitive: Primitive, nest: Any, shapes: Any = None, arguments: Any = None
+        self, primitive: ReplicaPrimitive, nest: Any, shapes: Any = None, arguments: Any = None
     ) -> Any:
-        """Returns what stands for the results of a primitive in the replica that is built.
+        """Adds a primitive to the replica that is built; returns references to the results.
 
         Args:
             primitive: What is called.
@@ -114,7 +114,7 @@ class ReplicatedBuild:
                 references.append(
                     fs.collectives.forward_reference(leaf, shape, name=primitive.name)
                 )
-        call = Call(primitive, nest, leaves, references, arguments)
+        call = PrimitiveCall(primitive, nest, leaves, references, arguments)
         if any(ref.op.block is not self.block for ref in references):
             raise GraphError(
                 f"{primitive.name} is called in the body of a branch, a loop or a function"
@@ -130,7 +130,7 @@ class ReplicatedBuild:
                 self._mirrored.add(ref)
         return fs.nest.pack_sequence_as(nest, references)
 
-    def _check(self, call: Call, number: int, replica: int) -> None:
+    def _check(self, call: PrimitiveCall, number: int, replica: int) -> None:
         """Raises an error unless replica 0 has called the same at this place."""
         first = self.calls[0]
         mine = f"replica {replica} calls {call.primitive.name}{call.place}"
@@ -158,7 +158,7 @@ class ReplicatedBuild:
                     f"{a.dtype.name}{a.shape}"
                 )
 
-    def pending(self, op: fs.Operation) -> tuple[Call, int] | None:
+    def pending(self, op: fs.Operation) -> tuple[PrimitiveCall, int] | None:
         """Returns the call and the leaf of a reference that is not resolved yet."""
         return self._pending.get(op)
 
@@ -206,7 +206,7 @@ class ReplicaContext:
 
     @property
     def replicator(self) -> Replicator:
-        """Whose replica it is."""
+        """The replicator that builds it."""
         return self.build.replicator
 
 
@@ -255,9 +255,9 @@ def _gradient(op: fs.Operation, g: Any) -> Any:
 
 
 __all__ = [
-    "Call",
-    "Primitive",
+    "PrimitiveCall",
     "ReplicaContext",
+    "ReplicaPrimitive",
     "ReplicatedBuild",
     "built_replica",
     "current_replica",

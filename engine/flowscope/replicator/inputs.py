@@ -64,13 +64,13 @@ def pipelines(
     mode: InputMode,
     context: Callable[[int, int], InputContext],
 ) -> list[Callable[[], Any]]:
-    """Makes the pipelines; returns per replica what takes an element for it.
+    """Makes the pipelines; returns one function per replica that takes an element.
 
     Args:
         input_fn: Returns the dataset or the generator of a pipeline.
         devices: Of the replicas, "" for any.
         mode: How many pipelines there are.
-        context: Returns what the pipeline of a number is told, of so many.
+        context: Function of a pipeline's number and of their count; makes its context.
     """
     hosts = [_host(device) for device in devices]
     keys: list[Any]

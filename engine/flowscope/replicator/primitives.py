@@ -13,7 +13,7 @@ from typing import Any
 
 import flowscope as fs
 from flowscope.errors import InvalidArgumentError, UnimplementedError
-from flowscope.replicator.building import Call, ReplicatedBuild, current_replica
+from flowscope.replicator.building import PrimitiveCall, ReplicatedBuild, current_replica
 from flowscope.replicator.values import PerReplica, ReduceOp, as_reduce_op, map_values
 
 
@@ -41,7 +41,7 @@ class _Leafwise:
 
     is_mirrored = True
 
-    def join(self, build: ReplicatedBuild, calls: Sequence[Call]) -> list[list[fs.Tensor]]:
+    def join(self, build: ReplicatedBuild, calls: Sequence[PrimitiveCall]) -> list[list[fs.Tensor]]:
         columns = zip(*[call.leaves for call in calls], strict=True)
         joined = [self.join_leaf(build, list(xs), i) for i, xs in enumerate(columns)]
         return [[column[replica] for column in joined] for replica in range(len(calls))]
@@ -142,7 +142,7 @@ class MergePrimitive:
     name = "merge_call"
     is_mirrored = False
 
-    def join(self, build: ReplicatedBuild, calls: Sequence[Call]) -> list[list[fs.Tensor]]:
+    def join(self, build: ReplicatedBuild, calls: Sequence[PrimitiveCall]) -> list[list[fs.Tensor]]:
         given = [fs.nest.flatten(call.arguments) for call in calls]
         columns = [PerReplica(xs) for xs in zip(*given, strict=True)]
         arguments = fs.nest.pack_sequence_as(calls[0].arguments, columns)
