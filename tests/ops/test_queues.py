@@ -412,6 +412,33 @@ def test_the_producers_failure_reaches_the_consumer(sess: fs.Session) -> None:
     assert caught.value.op_name == "q_Dequeue"
 
 
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_the_deadline_of_a_step_is_no_failure_of_the_producer(graph, mode: str) -> None:
+    """Neither while it waits for space, nor in what it puts in; an operation's own deadline is."""
+    queue = fs.FIFOQueue(1, fs.float32, shapes=[], name="q")
+    never = threading.Event()
+    source = fs.FIFOQueue(1, fs.float32, shapes=[], name="source")
+    slow = fs.py_func(lambda: np.float32(never.wait(PATIENCE_S)), [], fs.float32)
+
+    def asks() -> np.float32:
+        raise fs.errors.DeadlineExceededError("the server did not answer")
+
+    asked = queue.enqueue(fs.py_func(asks, [], fs.float32))
+    puts = [queue.enqueue(1.0), queue.enqueue(source.dequeue()), queue.enqueue(slow)]
+    options = fs.RunOptions(timeout_in_ms=30)
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        sess.run(puts[0])
+        (state,) = (s for s in sess.queues.values() if s.name == "q")
+        for put in puts:
+            with pytest.raises(fs.errors.DeadlineExceededError):
+                sess.run(put, options=options)
+            assert state.failure is None and "producer failed" not in str(state)
+        with pytest.raises(fs.errors.DeadlineExceededError, match="did not answer"):
+            sess.run(asked)
+        assert isinstance(state.failure, fs.errors.DeadlineExceededError)
+        never.set()
+
+
 # -- where queues live ----------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ from flowscope.plan.ir.program import Node
 from flowscope.plan.ir.structured import loop_name
 from flowscope.runtime.state.random_generators import generator
 from flowscope.runtime.step.dead_fetches import dead_fetch
-from flowscope.runtime.step.failures import located
+from flowscope.runtime.step.failures import is_late, located
 from flowscope.runtime.waits.crossings import awaited_device, crossing
 from flowscope.runtime.waits.local_waits import circle
 
@@ -136,11 +136,16 @@ class Driver:
             raise error from e
 
     def tell(self, error: Exception) -> None:
-        """Tells all that the step may have waited for that it failed."""
+        """Tells all that the step may have waited for that it failed.
+
+        That its time was over is no failure of what it does.
+        """
         failed = error
         if isinstance(error, InvocationError):
             failed, cause = located(error)
             failed.__cause__ = cause
+        if isinstance(failed, DeadlineExceededError) and is_late(failed, current_step()):
+            return
         for node in self.blocking:
             state = self.states.get(node.inputs[0].node) if node.inputs else None
             if state is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flowscope.errors import (
     CancelledError,
+    DeadlineExceededError,
     InvalidArgumentError,
     OpError,
     ResourceExhaustedError,
@@ -25,6 +26,9 @@ from flowscope.plan.ir.invocation import Invocation, InvocationError
 from flowscope.plan.ir.origins import named
 from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from flowscope.runtime.step.step import Step
 
 
 class FailureNote:
@@ -47,6 +51,12 @@ class FailureNote:
         """Returns operation and line if the latest of so many attempts failed."""
         noted, op, message = self._noted
         return (op, message) if noted == attempts else None
+
+
+def is_late(error: DeadlineExceededError, step: Step | None) -> bool:
+    """Whether the step ran out of time, and not something that an operation of it called."""
+    left_s = None if step is None else step.left_s()
+    return not error.is_located or (left_s is not None and left_s <= 0)
 
 
 def located_failure(error: Exception, plan: Plan) -> tuple[Exception, BaseException | None]:
