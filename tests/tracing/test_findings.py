@@ -207,6 +207,72 @@ def test_the_share_for_which_steps_wait_for_input_is_what_clocks_say(sess, input
     assert f"waits for input {told.share:.0%} of its time" in told.text
 
 
+def _stamped_input(take):
+    """Returns what takes an element and works 12 ms on it, and clock readings around the taking."""
+    stamps, pause = [], threading.Event()
+
+    def stamp(*_):
+        stamps.append(time.perf_counter())
+        return np.float32(0.0)
+
+    with fs.control_dependencies([fs.py_func(stamp, [], fs.float32)]):
+        taken = take()
+    after = fs.py_func(stamp, [taken], fs.float32)
+    with fs.control_dependencies([after]):
+        return fs.py_func(lambda: np.float32(pause.wait(0.012)), [], fs.float32), stamps
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("kind", ["made by the step", "prefetched", "feedable"])
+def test_what_steps_wait_for_iterators_is_what_clocks_say(graph, mode, kind):
+    """Whether the step makes the element itself, or waits for the thread that does."""
+    pause = threading.Event()
+
+    def slow(x):
+        return fs.py_func(lambda v: v + int(pause.wait(0.03)), [x], fs.int64)
+
+    made = fs.data.Dataset.range(1000).map(slow)
+    iterator = (made.prefetch(1) if kind == "prefetched" else made).make_initializable_iterator()
+    named = fs.placeholder(fs.string, [])
+    if kind == "feedable":
+        taker = fs.data.Iterator.from_string_handle(named, fs.int64, [])
+        work, stamps = _stamped_input(lambda: taker.get_next("take"))
+    else:
+        work, stamps = _stamped_input(lambda: iterator.get_next("take"))
+    ended = []
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        sess.run(iterator.initializer)
+        feeds = {named: sess.run(iterator.string_handle())} if kind == "feedable" else {}
+        sess.run(work, feeds)
+        stamps.clear()
+
+        def run(k):
+            sess.run(work, feeds)
+            ended.append(time.perf_counter())
+
+        found = profiled(run, 20, sess).why_slow()
+    waits = np.diff(np.reshape(stamps, [20, 2]), axis=1)[1:]
+    truth = waits.sum() / (ended[-1] - ended[0])
+    told = only(found, "waiting")
+    assert told.names[0] == "take" and 0.1 < truth < 0.9
+    assert abs(told.share - truth) < 0.1, (told, truth)
+    assert f"waits for input {told.share:.0%} of its time" in told.text
+    assert "prefetch" in told.advice
+    assert "take" not in [n for one in found if one.kind == "operation" for n in one.names]
+
+
+def test_reading_a_file_within_the_step_is_input(sess, tmp_path):
+    (tmp_path / "words").write_bytes(b"word " * 4_000_000)
+    names = fs.FIFOQueue(40, fs.string, [[]])
+    value = fs.WholeFileReader(name="reader").read(names, name="read")[1]
+    size = fs.strings.length(value)
+    for _ in range(12):
+        sess.run(names.enqueue(str(tmp_path / "words")))
+    told = only(profiled(lambda k: sess.run(size), 10, sess).why_slow(), "waiting")
+    assert told.names[0] == "read" and "waits for input" in told.text
+    assert "runner" in told.advice
+
+
 @pytest.mark.parametrize("is_even", [True, False])
 def test_a_device_that_waits_for_another_says_for_what(is_even):
     config = fs.ConfigProto(device_count={"CPU": 2}, split_partitions="always")

@@ -22,6 +22,8 @@ import numpy as np
 
 from flowscope.graph.lazy import frozen
 from flowscope.ops.core.send_recv import Transfer
+from flowscope.ops.input.reader_ops import ReaderRead, ReaderReadUpTo
+from flowscope.ops.state.containers.barriers import BarrierTakeMany
 from flowscope.ops.state.containers.queue_ops import (
     Dequeue,
     DequeueMany,
@@ -29,6 +31,8 @@ from flowscope.ops.state.containers.queue_ops import (
     Enqueue,
     EnqueueMany,
 )
+from flowscope.ops.state.containers.staging import StageGet, StagePut
+from flowscope.ops.state.iterator_ops import FeedableGetNext, IteratorGetNext
 from flowscope.tracing.recording import Recording, TracedNode, TracedStep
 
 Array = Any
@@ -39,8 +43,14 @@ Kind = Literal["operation", "copies", "waiting", "python", "plans"]
 
 #: Types of operations that bring a value elsewhere, take from a queue, and put into one.
 _TRANSFER = Transfer.type
-_DEQUEUES = {op.type for op in (Dequeue, DequeueMany, DequeueUpTo)}
-_ENQUEUES = {op.type for op in (Enqueue, EnqueueMany)}
+_DEQUEUES = {op.type for op in (Dequeue, DequeueMany, DequeueUpTo, StageGet, BarrierTakeMany)}
+_ENQUEUES = {op.type for op in (Enqueue, EnqueueMany, StagePut)}
+#: Types of operations that make what nobody has made ahead: all of their time is input's.
+_ITERATORS = {op.type for op in (IteratorGetNext, FeedableGetNext)}
+_READS = {op.type for op in (ReaderRead, ReaderReadUpTo)}
+_INPUTS = _DEQUEUES | _ITERATORS | _READS
+#: Stands for a lane: what any lane waits for input.
+_INPUT = -1
 #: The share of a step from which on a finding is told.
 LEAST = {"operation": 0.3, "copies": 0.15, "waiting": 0.15, "python": 0.3, "plans": 0.1}
 #: Seconds of a step below which copies and waits are the engine's own overhead.
@@ -181,6 +191,8 @@ class _Looked:
         self._moves = self._of_kind("transfer") & (self._node >= 0)
         is_transfer = [n.type == _TRANSFER for n in recording.nodes]
         self._crosses = np.array([*is_transfer, False])[self._node]
+        makes = [n.type in _ITERATORS | _READS for n in recording.nodes]
+        self._makes_input = np.array([*makes, False])[self._node] & self._of_kind("device")
         self._pace = pace
         self._each_ns = np.array([max(1, s.end - s.begin + s.split.python) for s in steps])
         inside = sum(s.end - s.begin for s in steps) / self._count
@@ -222,7 +234,7 @@ class _Looked:
     def operation(self) -> Finding | None:
         """Returns the operation that takes most."""
         nodes = self._recording.nodes
-        chosen = self._of_kind("device") & (self._node >= 0) & ~self._crosses
+        chosen = self._of_kind("device") & (self._node >= 0) & ~self._crosses & ~self._makes_input
         if not chosen.any():
             return None
         is_op = np.array([n.kind == "op" for n in nodes])
@@ -278,24 +290,30 @@ class _Looked:
     def waiting(self) -> Finding | None:
         """Returns how long the lane that waits most stands still, and before which operations."""
         waits = self._waits_for_devices()
+        nodes, spans = self._recording.nodes, self._recording.spans
         for lane in [i for i, kind in enumerate(self._kinds) if kind == "wait"]:
             for row in self._rows[self._lane == lane].tolist():
-                spans = self._recording.spans
-                waits[lane][self._next(row)] += float(spans.end[row] - spans.begin[row])
+                after = self._next(row)
+                is_input = after >= 0 and nodes[after].type in _INPUTS
+                longer = float(spans.end[row] - spans.begin[row])
+                waits[_INPUT if is_input else lane][after] += longer
+        for i in np.flatnonzero(self._makes_input).tolist():
+            waits[_INPUT][int(self._node[i])] += float(self._took[i])
         took = {lane: sum(blamed.values()) / self._count for lane, blamed in waits.items()}
         if not took:
             return None
         lane = max(took, key=lambda i: took[i])
         order = sorted((i for i in waits[lane] if i >= 0), key=lambda i: -waits[lane][i])
-        node = self._recording.nodes[order[0]] if order else None
+        node = nodes[order[0]] if order else None
         before = f', most of it for "{node.name}" ({node.type})' if node is not None else ""
-        is_device = self._kinds[lane] == "device"
-        who = self._recording.lanes[lane].name.rpartition("device:")[2] if is_device else "a step"
-        of = " of a step" if is_device else ""
         share = took[lane] / self.step_ns
-        text = f"{who} stands still for {duration(took[lane] / 1e9)}{of}{before}"
-        if not is_device and node is not None and node.type in _DEQUEUES:
+        if lane == _INPUT:
             text = f"the step waits for input {share:.0%} of its time{before}"
+        else:
+            is_device = self._kinds[lane] == "device"
+            name = self._recording.lanes[lane].name.rpartition("device:")[2]
+            who, of = (name, " of a step") if is_device else ("a step", "")
+            text = f"{who} stands still for {duration(took[lane] / 1e9)}{of}{before}"
         return self._finding("waiting", share, took[lane], text, _waiting_advice(node), order)
 
     def _waits_for_devices(self) -> dict[int, dict[int, float]]:
@@ -335,6 +353,10 @@ def _waiting_advice(node: TracedNode | None) -> str:
     found = None if node is None else node.type
     if found in _DEQUEUES:
         return "The queue is empty: more threads that fill it, or a larger capacity, help"
+    if found in _ITERATORS:
+        return "Elements are made too slowly: prefetch them, map in parallel, or cache what stays"
+    if found in _READS:
+        return "Files are read within the step: have a queue runner read ahead, as train.batch does"
     if found in _ENQUEUES:
         return "The queue is full: who takes elements from it is the slower one"
     return "One device waits for another: give the one that is waited for less, or overlap them"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -329,7 +330,10 @@ class IteratorState(QueueState):
             return
         waiter = self._waiter = Waiter()
         if current.is_busy and not self._elements:
+            begin, step = time.perf_counter_ns(), current_step()
             waiter.sleep(_PATIENCE_S)
+            if step is not None and step.call.trace is not None:
+                step.call.trace.waited("wait", begin)
 
     def _computed(self, current: _Pass, is_noted: bool) -> Element:
         """Returns the next element, computed on this thread."""
