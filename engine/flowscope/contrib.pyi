@@ -3,6 +3,9 @@
 Written by `python -m flowscope.api.exports`: what is changed here is lost.
 """
 
+from flowscope.data import (
+    framework as framework,
+)
 from flowscope.ops.collective import (
     nccl as nccl,
 )
@@ -14,6 +17,7 @@ from flowscope.ops.tables import (
 )
 
 __all__ = [
+    "framework",
     "lookup",
     "nccl",
     "staging",

@@ -87,7 +87,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("contrib", "much of it is in fs.nn, fs.layers, fs.losses and fs.initializers",
      "contrib.checkpoint contrib.crf contrib.cudnn_rnn contrib.data contrib.distribute "
      "contrib.distributions contrib.eager contrib.estimator contrib.feature_column "
-     "contrib.framework contrib.gan contrib.grid_rnn contrib.image contrib.keras "
+     "contrib.gan contrib.grid_rnn contrib.image contrib.keras "
      "contrib.layers contrib.learn contrib.legacy_seq2seq contrib.losses contrib.metrics "
      "contrib.nn contrib.opt contrib.quantize contrib.rnn contrib.seq2seq contrib.signal "
      "contrib.slim contrib.stateless contrib.summary contrib.tensorboard contrib.text "

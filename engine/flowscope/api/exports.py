@@ -176,6 +176,7 @@ LAZY_PARTS = {
         "flowscope.ops.collective.references": "*",
     },
     "contrib": {
+        "flowscope.data": "framework",
         "flowscope.ops.collective": "nccl",
         "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",

@@ -17,6 +17,7 @@ PART_NAMES = {
         "flowscope.ops.collective.references": "forward_reference resolve_references",
     },
     "contrib": {
+        "flowscope.data": "framework",
         "flowscope.ops.collective": "nccl",
         "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from flowscope.graph.default import get_default_graph
@@ -26,4 +28,16 @@ def add_handle(op: Any, name: str, shared_name: str | None, **facts: Any) -> Ten
         return graph.add(definition, (), full + "/").outputs[0]
 
 
-__all__ = ["add_handle"]
+@contextlib.contextmanager
+def in_container(name: str) -> Iterator[None]:
+    """A context in which handles are made in a container; "": in the one that is open."""
+    extras = get_default_graph().extras
+    before = extras.get("container", "")
+    extras["container"] = name or before
+    try:
+        yield
+    finally:
+        extras["container"] = before
+
+
+__all__ = ["add_handle", "in_container"]

@@ -20,7 +20,7 @@ from flowscope.errors import (
     UnknownError,
 )
 from flowscope.graph.constant import convert_to_tensor
-from flowscope.graph.op import Array, ArrayModule, Op, Spec
+from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.values import dtypes
 from flowscope.graph.values.expected import expected
@@ -85,11 +85,16 @@ class WriteFile(_FileOp):
                 file.write(contents)
 
 
+@frozen
 class MatchingFiles(_FileOp):
     """The names of the files that match one of several patterns, in order.
 
+    Attributes: with `is_required` there is one at least.
     Shapes: pattern [] or [n] -> [files]
+    Raises: NotFoundError if one is required and there is none.
     """
+
+    is_required: bool = False
 
     def infer(self, pattern: Spec) -> Spec:
         check_string(pattern)
@@ -100,6 +105,9 @@ class MatchingFiles(_FileOp):
     def kernel(self, xp: ArrayModule, pattern: Array) -> Array:
         patterns = [pattern] if isinstance(pattern, bytes) else pattern.tolist()
         found = sorted({name for one in patterns for name in glob.glob(one)})  # noqa: PTH207 - of bytes, whole
+        if self.is_required and not found:
+            shown = ", ".join(repr(os.fsdecode(one)) for one in patterns)
+            raise NotFoundError(f"no files are found at {shown}")
         out = np.empty(len(found), object)
         out[:] = found
         return out

@@ -129,10 +129,12 @@ class WholeFileReader(ReaderBase):
 
     Args:
         name: Name of the operation that makes the handle.
+        shared_name: Name of the reader in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(_handle(ops.WholeFileReaderHandle, name or "WholeFileReader"))
+    def __init__(self, name: str | None = None, shared_name: str | None = None) -> None:
+        super().__init__(_handle(ops.WholeFileReaderHandle, name or "WholeFileReader", shared_name))
 
 
 class IdentityReader(ReaderBase):
@@ -140,10 +142,12 @@ class IdentityReader(ReaderBase):
 
     Args:
         name: Name of the operation that makes the handle.
+        shared_name: Name of the reader in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(_handle(ops.IdentityReaderHandle, name or "IdentityReader"))
+    def __init__(self, name: str | None = None, shared_name: str | None = None) -> None:
+        super().__init__(_handle(ops.IdentityReaderHandle, name or "IdentityReader", shared_name))
 
 
 class TextLineReader(ReaderBase):
@@ -152,15 +156,27 @@ class TextLineReader(ReaderBase):
     Args:
         skip_header_lines: So many lines at the beginning of each file are passed over.
         name: Name of the operation that makes the handle.
+        shared_name: Name of the reader in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
 
     Raises:
         InvalidArgumentError: if `skip_header_lines` is negative.
     """
 
-    def __init__(self, skip_header_lines: int | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        skip_header_lines: int | None = None,
+        name: str | None = None,
+        shared_name: str | None = None,
+    ) -> None:
         skipped = _length("skip_header_lines", skip_header_lines or 0, 0)
         super().__init__(
-            _handle(ops.TextLineReaderHandle, name or "TextLineReader", skip_header_lines=skipped)
+            _handle(
+                ops.TextLineReaderHandle,
+                name or "TextLineReader",
+                shared_name,
+                skip_header_lines=skipped,
+            )
         )
 
 
@@ -176,6 +192,8 @@ class FixedLengthRecordReader(ReaderBase):
         hop_bytes: From the beginning of a record to that of the next; 0: they follow each other.
         name: Name of the operation that makes the handle.
         encoding: How files are compressed: "GZIP", "ZLIB", or "" for not.
+        shared_name: Name of the reader in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
 
     Raises:
         InvalidArgumentError: if a length is negative, `record_bytes` is 0, or the encoding is not
@@ -190,6 +208,7 @@ class FixedLengthRecordReader(ReaderBase):
         hop_bytes: int | None = None,
         name: str | None = None,
         encoding: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         record = _length("record_bytes", record_bytes, 1)
         lengths = (
@@ -202,6 +221,7 @@ class FixedLengthRecordReader(ReaderBase):
             _handle(
                 ops.FixedLengthRecordReaderHandle,
                 name or "FixedLengthRecordReader",
+                shared_name,
                 lengths=lengths,
                 compression=check_compression(encoding or ""),
             )
@@ -215,20 +235,29 @@ class TFRecordReader(ReaderBase):
         name: Name of the operation that makes the handle.
         options: `fs.python_io.TFRecordOptions`, or one of
             `fs.python_io.TFRecordCompressionType`: how the files are compressed.
+        shared_name: Name of the reader in its container (see `fs.container`), by which others can
+            use it; the handle's by default.
 
     Raises:
         InvalidArgumentError: if the compression is not known.
     """
 
-    def __init__(self, name: str | None = None, options: Any = None) -> None:
+    def __init__(
+        self, name: str | None = None, options: Any = None, shared_name: str | None = None
+    ) -> None:
         compression = TFRecordOptions.get_compression_type_string(options)
         super().__init__(
-            _handle(ops.TFRecordReaderHandle, name or "TFRecordReader", compression=compression)
+            _handle(
+                ops.TFRecordReaderHandle,
+                name or "TFRecordReader",
+                shared_name,
+                compression=compression,
+            )
         )
 
 
-def _handle(op: Any, name: str, **facts: Any) -> Tensor:
-    return add_handle(op, name, None, **facts)
+def _handle(op: Any, name: str, shared_name: str | None, **facts: Any) -> Tensor:
+    return add_handle(op, name, shared_name or None, **facts)
 
 
 def _queue(queue: Any) -> Tensor:

@@ -113,6 +113,16 @@ class KeyValueTensorInitializer(TableInitializerBase):
         return apply_none(ops.InitializeTable(), handle, self._keys, self._values, name=self._name)
 
 
+def check_column(what: str, index: int, dtype: DType) -> None:
+    """Raises if a column of a text file cannot give keys, or values, of a dtype."""
+    if index < TextFileIndex.WHOLE_LINE:
+        raise expected(f"a {what}_index of -2 or more", index)
+    if index == TextFileIndex.LINE_NUMBER and dtype is not int64:
+        raise expected_dtype(f"int64 as {what}_dtype of a line's number", dtype)
+    if index == TextFileIndex.WHOLE_LINE and dtype is not string and not dtype.is_integer:
+        raise expected_dtype(f"string or integers as {what}_dtype of whole lines", dtype)
+
+
 class TextFileInitializer(TableInitializerBase):
     """Fills a table from the lines of a text file, on the machine where the table lies.
 
@@ -153,8 +163,8 @@ class TextFileInitializer(TableInitializerBase):
             raise expected("a vocab_size of 1 or more", vocab_size)
         if not delimiter:
             raise expected("a delimiter", repr(delimiter))
-        self._check("key", key_index, self.key_dtype)
-        self._check("value", value_index, self.value_dtype)
+        check_column("key", key_index, self.key_dtype)
+        check_column("value", value_index, self.value_dtype)
         self._op = ops.InitializeTableFromTextFile(
             self.key_dtype,
             self.value_dtype,
@@ -163,15 +173,6 @@ class TextFileInitializer(TableInitializerBase):
             -1 if vocab_size is None else vocab_size,
             delimiter,
         )
-
-    @staticmethod
-    def _check(what: str, index: int, dtype: DType) -> None:
-        if index < TextFileIndex.WHOLE_LINE:
-            raise expected(f"a {what}_index of -2 or more", index)
-        if index == TextFileIndex.LINE_NUMBER and dtype is not int64:
-            raise expected_dtype(f"int64 as {what}_dtype of a line's number", dtype)
-        if index == TextFileIndex.WHOLE_LINE and dtype is not string and not dtype.is_integer:
-            raise expected_dtype(f"string or integers as {what}_dtype of whole lines", dtype)
 
     @property
     def _shared_name(self) -> str:

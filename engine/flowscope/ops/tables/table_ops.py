@@ -7,6 +7,7 @@ reads and writes of variables do. A whole batch of keys is one call of the state
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -265,6 +266,7 @@ class InitializeTableFromTextFile(_Writes, makes_anew=True, calls=40):
         key_index, value_index: Columns; -1: the line's number from 0; -2: the whole line.
         vocab_size: Lines that are read; -1: all.
         delimiter: What separates columns.
+        offset: Lines at the beginning that are passed over, and not counted.
     Shapes: handle [], filename []
     Raises: NotFoundError if there is no such file; InvalidArgumentError if a line lacks a column,
         a number is none, or lines are missing; FailedPreconditionError as of InitializeTable.
@@ -276,6 +278,7 @@ class InitializeTableFromTextFile(_Writes, makes_anew=True, calls=40):
     value_index: int
     vocab_size: int = -1
     delimiter: str = "\t"
+    offset: int = 0
 
     def infer(self, handle: Spec, filename: Spec) -> tuple[Spec, ...]:
         _check_handle(handle)
@@ -296,7 +299,7 @@ class InitializeTableFromTextFile(_Writes, makes_anew=True, calls=40):
 
     def _lines(self, filename: Array) -> Iterator[bytes]:
         with reading(filename) as file:
-            for number, line in enumerate(file):
+            for number, line in enumerate(itertools.islice(file, self.offset, None)):
                 if 0 <= self.vocab_size <= number:
                     return
                 yield line.removesuffix(b"\n").removesuffix(b"\r")

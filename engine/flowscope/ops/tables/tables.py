@@ -391,28 +391,34 @@ class MutableDenseHashTable(MutableTable):
     ) -> None:
         super().__init__(key_dtype, value_dtype, default_value)
         buckets = 1 if initial_num_buckets is None else initial_num_buckets
-        if buckets < 1 or buckets & (buckets - 1):
-            raise expected("a power of two as initial_num_buckets", initial_num_buckets)
-        empty, deleted = (
-            _known_key(what, key, self._key_dtype)
-            for what, key in (("empty_key", empty_key), ("deleted_key", deleted_key))
-        )
-        if np.shape(empty) != np.shape(deleted):
-            raise expected("empty_key and deleted_key of one shape", np.shape(deleted))
-        self._key_shape = np.shape(empty)
-        never = [tuple(np.reshape(key, -1).tolist()) for key in (empty, deleted)]
-        if never[0] == never[1]:
-            raise InvalidArgumentError(
-                f"expected an empty_key and a deleted_key that differ, got {never[0]} for both"
-            )
+        keys = never_keys(self._key_dtype, empty_key, deleted_key, buckets)
+        self._key_shape = keys.pop("key_shape")
         self.resource_handle = self._made(
-            ops.MutableDenseHashTableHandle,
-            name,
-            shared_name,
-            empty_key=never[0],
-            deleted_key=never[1],
+            ops.MutableDenseHashTableHandle, name, shared_name, **keys
         )
         self._keep(checkpoint)
+
+
+def never_keys(dtype: DType, empty_key: Any, deleted_key: Any, buckets: int) -> dict[str, Any]:
+    """The facts of a dense table that follow from the two keys that never occur.
+
+    Raises:
+        InvalidArgumentError: if they are one, or not known, or the buckets are no power of two.
+    """
+    if buckets < 1 or buckets & (buckets - 1):
+        raise expected("a power of two as initial_num_buckets", buckets)
+    empty, deleted = (
+        _known_key(what, key, dtype)
+        for what, key in (("empty_key", empty_key), ("deleted_key", deleted_key))
+    )
+    if np.shape(empty) != np.shape(deleted):
+        raise expected("empty_key and deleted_key of one shape", np.shape(deleted))
+    never = [tuple(np.reshape(key, -1).tolist()) for key in (empty, deleted)]
+    if never[0] == never[1]:
+        raise InvalidArgumentError(
+            f"expected an empty_key and a deleted_key that differ, got {never[0]} for both"
+        )
+    return {"key_shape": np.shape(empty), "empty_key": never[0], "deleted_key": never[1]}
 
 
 def _known_key(what: str, key: Any, dtype: DType) -> Any:

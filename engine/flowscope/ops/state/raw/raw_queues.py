@@ -5,15 +5,14 @@ Source: names, arguments and meaning are TensorFlow's.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from flowscope.graph.default import get_default_graph
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.unsupported import refuse
 from flowscope.graph.values.dtypes import as_dtype
 from flowscope.graph.values.expected import expected_dtype
+from flowscope.ops.core.handles import in_container
 from flowscope.ops.state.containers.queues import (
     FIFOQueue as _FIFOQueue,
     PaddingFIFOQueue as _PaddingFIFOQueue,
@@ -42,7 +41,7 @@ def FIFOQueueV2(
         shared_name: Name in the container; the operation's by default.
         name: Name of the operation.
     """
-    with _container(container):
+    with in_container(container):
         return _FIFOQueue(
             capacity,
             list(component_types),
@@ -72,7 +71,7 @@ def PaddingFIFOQueueV2(
         shared_name: Name in the container; the operation's by default.
         name: Name of the operation.
     """
-    with _container(container):
+    with in_container(container):
         return _PaddingFIFOQueue(
             capacity,
             list(component_types),
@@ -108,7 +107,7 @@ def RandomShuffleQueueV2(
         shared_name: Name in the container; the operation's by default.
         name: Name of the operation.
     """
-    with _container(container):
+    with in_container(container):
         return _RandomShuffleQueue(
             capacity,
             min_after_dequeue,
@@ -141,7 +140,7 @@ def PriorityQueueV2(
         shared_name: Name in the container; the operation's by default.
         name: Name of the operation.
     """
-    with _container(container):
+    with in_container(container):
         return _PriorityQueue(
             capacity,
             list(component_types),
@@ -150,18 +149,6 @@ def PriorityQueueV2(
             shared_name or None,
             name or "PriorityQueueV2",
         ).queue_ref
-
-
-@contextlib.contextmanager
-def _container(name: str) -> Iterator[None]:
-    """A context in which queues are made in a container; "": in the one that is open."""
-    extras = get_default_graph().extras
-    before = extras.get("container", "")
-    extras["container"] = name or before
-    try:
-        yield
-    finally:
-        extras["container"] = before
 
 
 def _queue(handle: Any, timeout_ms: int = -1) -> QueueBase:
