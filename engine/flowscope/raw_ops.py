@@ -2,8 +2,8 @@
 
 They build the same operations as the functions that programs mostly use. Plain functions, such as
 `MatMul`, stand in the table of `raw_functions`, optimizers' updates in that of `raw_training`; the
-rest are primitives of control flow and stacks, variables, tensor arrays, queues, blocks of
-recurrent networks.
+rest are primitives of control flow and stacks, variables, tensor arrays, queues, staging areas and
+barriers, readers, tables, blocks of recurrent networks.
 """
 
 import typing as _typing
@@ -54,7 +54,61 @@ from flowscope.control.dynamic.raw import (
     Switch as Switch,
     ToBool as ToBool,
 )
+from flowscope.data.raw_records import RecordInput as RecordInput
+from flowscope.ops.input.raw_readers import (
+    FixedLengthRecordReader as FixedLengthRecordReader,
+    FixedLengthRecordReaderV2 as FixedLengthRecordReaderV2,
+    IdentityReader as IdentityReader,
+    IdentityReaderV2 as IdentityReaderV2,
+    ReaderNumRecordsProduced as ReaderNumRecordsProduced,
+    ReaderNumRecordsProducedV2 as ReaderNumRecordsProducedV2,
+    ReaderNumWorkUnitsCompleted as ReaderNumWorkUnitsCompleted,
+    ReaderNumWorkUnitsCompletedV2 as ReaderNumWorkUnitsCompletedV2,
+    ReaderRead as ReaderRead,
+    ReaderReadUpTo as ReaderReadUpTo,
+    ReaderReadUpToV2 as ReaderReadUpToV2,
+    ReaderReadV2 as ReaderReadV2,
+    ReaderReset as ReaderReset,
+    ReaderResetV2 as ReaderResetV2,
+    ReaderRestoreState as ReaderRestoreState,
+    ReaderRestoreStateV2 as ReaderRestoreStateV2,
+    ReaderSerializeState as ReaderSerializeState,
+    ReaderSerializeStateV2 as ReaderSerializeStateV2,
+    TextLineReader as TextLineReader,
+    TextLineReaderV2 as TextLineReaderV2,
+    TFRecordReader as TFRecordReader,
+    TFRecordReaderV2 as TFRecordReaderV2,
+    WholeFileReader as WholeFileReader,
+    WholeFileReaderV2 as WholeFileReaderV2,
+)
 from flowscope.ops.raw_functions import TABLE as _TABLE, raw_function as _raw_function
+from flowscope.ops.state.raw.raw_areas import (
+    Barrier as Barrier,
+    BarrierClose as BarrierClose,
+    BarrierIncompleteSize as BarrierIncompleteSize,
+    BarrierInsertMany as BarrierInsertMany,
+    BarrierReadySize as BarrierReadySize,
+    BarrierTakeMany as BarrierTakeMany,
+    MapClear as MapClear,
+    MapIncompleteSize as MapIncompleteSize,
+    MapPeek as MapPeek,
+    MapSize as MapSize,
+    MapStage as MapStage,
+    MapUnstage as MapUnstage,
+    MapUnstageNoKey as MapUnstageNoKey,
+    OrderedMapClear as OrderedMapClear,
+    OrderedMapIncompleteSize as OrderedMapIncompleteSize,
+    OrderedMapPeek as OrderedMapPeek,
+    OrderedMapSize as OrderedMapSize,
+    OrderedMapStage as OrderedMapStage,
+    OrderedMapUnstage as OrderedMapUnstage,
+    OrderedMapUnstageNoKey as OrderedMapUnstageNoKey,
+    Stage as Stage,
+    StageClear as StageClear,
+    StagePeek as StagePeek,
+    StageSize as StageSize,
+    Unstage as Unstage,
+)
 from flowscope.ops.state.raw.raw_queues import (
     FIFOQueue as FIFOQueue,
     FIFOQueueV2 as FIFOQueueV2,
@@ -127,6 +181,31 @@ from flowscope.ops.state.raw.raw_variables import (
     VariableShape as VariableShape,
     VariableV2 as VariableV2,
     VarIsInitializedOp as VarIsInitializedOp,
+)
+from flowscope.ops.tables.raw_tables import (
+    HashTable as HashTable,
+    HashTableV2 as HashTableV2,
+    InitializeTable as InitializeTable,
+    InitializeTableFromTextFile as InitializeTableFromTextFile,
+    InitializeTableFromTextFileV2 as InitializeTableFromTextFileV2,
+    InitializeTableV2 as InitializeTableV2,
+    LookupTableExport as LookupTableExport,
+    LookupTableExportV2 as LookupTableExportV2,
+    LookupTableFind as LookupTableFind,
+    LookupTableFindV2 as LookupTableFindV2,
+    LookupTableImport as LookupTableImport,
+    LookupTableImportV2 as LookupTableImportV2,
+    LookupTableInsert as LookupTableInsert,
+    LookupTableInsertV2 as LookupTableInsertV2,
+    LookupTableRemoveV2 as LookupTableRemoveV2,
+    LookupTableSize as LookupTableSize,
+    LookupTableSizeV2 as LookupTableSizeV2,
+    MutableDenseHashTable as MutableDenseHashTable,
+    MutableDenseHashTableV2 as MutableDenseHashTableV2,
+    MutableHashTable as MutableHashTable,
+    MutableHashTableOfTensors as MutableHashTableOfTensors,
+    MutableHashTableOfTensorsV2 as MutableHashTableOfTensorsV2,
+    MutableHashTableV2 as MutableHashTableV2,
 )
 from flowscope.rnn.raw_blocks import (
     BlockLSTM as BlockLSTM,

@@ -41,8 +41,8 @@ class RecordInput:
     """Reads files of records again and again, and gives their records in random order.
 
     In each epoch the files are looked for anew, come in another order, and are read several at a
-    time; records are drawn from a buffer. The next epoch begins when all records of one are out. The
-    order follows from the seed alone. The next batch is read while steps use the one before.
+    time; records are drawn from a buffer. The next epoch begins when all records of one are out.
+    The order follows from the seed alone. The next batch is read while steps use the one before.
 
     Args:
         file_pattern: Names of files, perhaps with wildcards; several are separated by commas.

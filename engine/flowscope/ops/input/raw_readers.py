@@ -1,4 +1,4 @@
-"""Operations of readers as TensorFlow's `raw_ops` name them; a handle may be an `fs.TextLineReader`.
+"""Operations of readers as TensorFlow's `raw_ops` name them; a handle may be a reader.
 
 Source: names, arguments and meaning are TensorFlow's.
 """

@@ -158,6 +158,20 @@ class Barrier:
             shapes=self._of[1],
         )
 
+    @classmethod
+    def of_handle(cls, handle: Tensor) -> Barrier:
+        """The barrier of a handle that exists already."""
+        made: Any = handle.op.definition
+        found = cls.__new__(cls)
+        found.barrier_ref, found._of = handle, (made.dtypes, made.shapes)
+        found._types = list(made.dtypes[len(cls._HEAD) :])
+        return found
+
+    @property
+    def dtypes(self) -> list[DType]:
+        """Dtypes of the components."""
+        return list(self._types)
+
     @property
     def name(self) -> str:
         """Name of the operation that makes the handle."""

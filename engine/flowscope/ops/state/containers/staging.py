@@ -8,7 +8,7 @@ images, labels = area.get()             # waits until there is one
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -213,6 +213,16 @@ class BaseStagingArea:
             memory_limit=self.memory_limit,
             **facts,
         )
+
+    @classmethod
+    def of_handle(cls, handle: Tensor) -> Self:
+        """The staging area of a handle that exists already."""
+        made: Any = handle.op.definition
+        found = cls.__new__(cls)
+        found.dtypes, found.shapes = list(made.dtypes), [TensorShape(d) for d in made.shapes]
+        found.names, found._of, found._handle = None, (made.dtypes, made.shapes), handle
+        found.capacity, found.memory_limit = made.capacity, made.memory_limit
+        return found
 
     @property
     def name(self) -> str:
