@@ -33,8 +33,6 @@ _ONE_GENERATOR = Refused("there is one generator of numbers", ("auto_select", No
 
 _OUT_OF_RANGE = Refused("an index out of range is an error", ("", "DEFAULT", "ERROR"))
 _NO_TIMEOUT = Refused("fs.RunOptions(timeout_in_ms=...) bounds the whole step", (-1,))
-_NO_HOOKS = Refused("write what hooks do into the training loop, around run()")
-_NO_SUMMARIES = Refused("fetch summaries, and write them with fs.summary.FileWriter")
 _ONE_RULE = "write another rule with fs.assign, or see fs.train"
 _OTHER_RULES = {
     "update_slots": Refused(_ONE_RULE, (True,)),
@@ -128,6 +126,11 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
         f"raw_ops.Queue{what}V2": {"timeout_ms": _NO_TIMEOUT}
         for what in ("Enqueue", "EnqueueMany", "Dequeue", "DequeueMany", "DequeueUpTo")
     },
+    "raw_ops.Barrier": {"capacity": Refused("a barrier has no limit", (-1,))},
+    "raw_ops.BarrierTakeMany": {
+        "timeout_ms": _NO_TIMEOUT,
+        "wait_for_incomplete": Refused("take what is complete"),
+    },
     **{
         f"raw_ops.{kind}{rule}": {flag: _OTHER_RULES[flag]}
         for rule, flag in (
@@ -153,15 +156,6 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
     "summary.FileWriter": {
         "session": Refused("fetch summaries, and add what the run returns with add_summary"),
     },
-    "train.MonitoredSession": {"hooks": _NO_HOOKS},
-    "train.MonitoredTrainingSession": {
-        "hooks": _NO_HOOKS,
-        "chief_only_hooks": _NO_HOOKS,
-        "save_summaries_steps": _NO_SUMMARIES,
-        "save_summaries_secs": _NO_SUMMARIES,
-        "summary_dir": _NO_SUMMARIES,
-        "log_step_count_steps": Refused("print what you want to know in the training loop"),
-    },
     "train.Saver": {
         "builder": Refused("a saver builds its operations itself"),
         "write_version": Refused(
@@ -174,6 +168,8 @@ REFUSED: Mapping[str, Mapping[str, Refused]] = {
 #: Arguments whose promise is kept whatever they say, by argument: why, for each function.
 KEPT: Mapping[str, Mapping[str, str]] = {
     "use_locking": {"*": "writes of a variable are always atomic"},
+    "use_node_name_sharing": {"*": "what has no shared_name always has the operation's"},
+    "max_load_factor": {"*": "a hint: tables grow by a rule of their own"},
     "use_resource": {"Variable": "each variable has a handle"},
     "validate_indices": {"*": "indices are always checked"},
     "validate_args": {"*": "arguments are always checked"},
@@ -197,7 +193,6 @@ KEPT: Mapping[str, Mapping[str, str]] = {
     "as_text": {"train.export_meta_graph": "the file is text"},
     "save_debug_info": {"*": "operations keep the lines that made them"},
     "add_shapes": {"*": "shapes are always there"},
-    "stop_grace_period_secs": {"*": "monitored sessions start no threads: none are waited for"},
     "graph": {"tracing.Timeline": "the statistics tell what ran"},
 }
 

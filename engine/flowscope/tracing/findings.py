@@ -288,7 +288,7 @@ class _Looked:
         return self._finding("copies", share, total, text, advice, order)
 
     def waiting(self) -> Finding | None:
-        """Returns how long the lane that waits most stands still, and before which operations."""
+        """The finding on the lane that stands still most, or on what steps wait for input."""
         waits = self._waits_for_devices()
         nodes, spans = self._recording.nodes, self._recording.spans
         for lane in [i for i, kind in enumerate(self._kinds) if kind == "wait"]:

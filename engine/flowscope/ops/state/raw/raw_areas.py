@@ -419,7 +419,7 @@ def Barrier(
     Raises:
         UnimplementedError: for a capacity.
     """
-    refuse("raw_ops.Barrier", capacity=None if capacity == -1 else capacity)
+    refuse("raw_ops.Barrier", capacity=capacity)
     types, dims = list(component_types), list(shapes) or None
     with in_container(container):
         return _Barrier(types, dims, shared_name or None, name or "Barrier").barrier_ref
@@ -476,9 +476,7 @@ def BarrierTakeMany(
         UnimplementedError: for `wait_for_incomplete` or a timeout.
     """
     refuse(
-        "raw_ops.BarrierTakeMany",
-        wait_for_incomplete=wait_for_incomplete or None,
-        timeout_ms=None if timeout_ms == -1 else timeout_ms,
+        "raw_ops.BarrierTakeMany", wait_for_incomplete=wait_for_incomplete, timeout_ms=timeout_ms
     )
     barrier = _barrier(handle)
     wanted = [as_dtype(d) for d in component_types]
