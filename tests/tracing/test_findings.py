@@ -208,7 +208,7 @@ def test_the_share_for_which_steps_wait_for_input_is_what_clocks_say(sess, input
 
 
 def _stamped_input(take):
-    """Returns what takes an element and works 12 ms on it, and clock readings around the taking."""
+    """A step that takes an element and works 12 ms on it; clock readings around the taking."""
     stamps, pause = [], threading.Event()
 
     def stamp(*_):
