@@ -1,4 +1,4 @@
-"""A recording as one page of HTML, which draws it without a kernel, an engine or a network.
+"""A recording, or a graph, as one page of HTML, which draws it without a kernel, an engine or a network.
 
 What draws is the widget's own code, as text in the page: a small script, the only one that the
 page's policy lets run besides that code, unpacks the recording and answers the view in the place of
@@ -57,8 +57,8 @@ def page(feed: RecordedFeed, title: str = "") -> str:
     """Returns the page.
 
     Args:
-        feed: The recording.
-        title: The page's title; what was recorded, and when, if it is "".
+        feed: The recording, or a graph in which nothing ran.
+        title: The page's title; if it is "", what was recorded, and when, or the graph's size.
 
     Raises:
         FailedPreconditionError: if this flowscope was built without its front end.
@@ -94,6 +94,9 @@ def _messages(feed: RecordedFeed) -> Iterator[FromKernel]:
 def _title(feed: RecordedFeed) -> str:
     recording = feed.recording
     steps = recording.traced_steps
+    if not recording.steps:
+        count = len(feed.graph.get_operations())
+        return f"{count} operation{'' if count == 1 else 's'}"
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(recording.origin_us / 1e6))
     return f"{steps} recorded step{'' if steps == 1 else 's'}, {when}"
 

@@ -54,6 +54,11 @@ class profile:
         self._read: tuple[int, Recording] | None = None
 
     @property
+    def session(self) -> Session | None:
+        """The session whose steps are traced; None for all."""
+        return self._session
+
+    @property
     def recording(self) -> Recording:
         """What was traced so far."""
         if self._read is None or self._read[0] != self._recorder.version:

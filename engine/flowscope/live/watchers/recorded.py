@@ -52,13 +52,14 @@ class RecordedFeed(LiveChannel):
 
     Args:
         recording: The recording. Where it keeps no graph, the nodes that ran are shown as one.
+        graph: The graph, in the place of the one that the recording keeps.
 
     Attributes:
         recording: The recording, whose nodes name operations by the numbers that they have here.
     """
 
-    def __init__(self, recording: Recording) -> None:
-        super().__init__(_graph(recording))
+    def __init__(self, recording: Recording, graph: Graph | None = None) -> None:
+        super().__init__(_graph(recording) if graph is None else graph)
         ids = {op.name: op.id for op in self.graph.get_operations()}
         if ids:
             placed = {ids[n]: one.device for one in recording.nodes for n in one.names if n in ids}

@@ -13,6 +13,7 @@ from flowscope.graph.graph import Graph
 from flowscope.graph.serialization.files import write_file
 from flowscope.runtime.session.session import Session
 from flowscope.tracing.profile import profile
+from flowscope.tracing.recorder import Recorder
 from flowscope.tracing.recording import Recording
 
 #: Entry point group in which a display says where it is: a function `(feed)` that shows the feed's
@@ -62,12 +63,8 @@ def show(
         return _shown(_recorded_feed(graph), text)
     if isinstance(graph, Session):
         session = graph
-        graph = session.graph
-    if graph is None:
-        graph = session.graph if session is not None else get_default_graph()
-    if not isinstance(graph, Graph):
-        raise DTypeError(f"expected a graph or a session to show, got {graph!r}")
-    return _shown(shared_feed(graph, session), text)
+    found = graph_of(session if graph is None else graph, "a graph or a session to show")
+    return _shown(shared_feed(found, session), text)
 
 
 def _shown(feed: Any, text: Callable[[Any], str]) -> Any:
@@ -82,34 +79,61 @@ def _shown(feed: Any, text: Callable[[Any], str]) -> Any:
     return None
 
 
-def save_html(recording: Recording | profile, path: Any, title: str = "") -> None:
-    """Writes a recording to one HTML page, which needs neither kernel nor network.
+def save_html(
+    shown: Graph | Session | Recording | profile | None, path: Any, title: str = ""
+) -> None:
+    """Writes a graph, or a recording, to one HTML page, which needs neither kernel nor network.
 
     The page has what views have - graph, timeline, costs, inspector - and asks nothing of anybody.
 
         with fs.profile() as recorded:
             sess.run(train)
         fs.save_html(recorded, "step.html")
+        fs.save_html(graph, "graph.html")
 
     Args:
-        recording: What was recorded. The graph is in what `fs.profile` has, and in files; without
-            one the nodes that ran are shown. Of a step with more than 100 000 spans, neighbours
-            that are too narrow to be seen are one. Of the values of tensors it has the newest 2000.
+        shown: A graph, a session for its graph, or what was recorded of steps; the default graph
+            if None. The graph of a recording is in what `fs.profile` has, and in files; without one
+            the nodes that ran are shown. Where no step was recorded, the page has the whole graph
+            of the profiled session, else the default graph. Of a step with more than 100 000 spans,
+            neighbours that are too narrow to be seen are one. Of the values of tensors it has the
+            newest 2000.
         path: The file's path.
-        title: The page's title; what was recorded, and when, if it is "".
+        title: The page's title; if it is "", what was recorded, and when, or the graph's size.
 
     Raises:
-        DTypeError: if it is no recording.
+        DTypeError: if it is neither graph nor recording.
         FailedPreconditionError: if there is no front end that makes pages.
     """
-    if not isinstance(recording, profile | Recording):
-        raise DTypeError(f"expected a recording, as `fs.profile` has it, got {recording!r}")
     page = _from_display("page")
+    if isinstance(shown, profile | Recording):
+        feed = _recorded_feed(shown)
+    else:
+        feed = _graph_feed(graph_of(shown, "a graph or a recording, as `fs.profile` has it"))
     if page is None:
         raise FailedPreconditionError(
             "no front end that makes pages is installed: install flowscope's wheel, which has one"
         )
-    write_file(path, page(_recorded_feed(recording), title))
+    write_file(path, page(feed, title))
+
+
+def graph_of(shown: Graph | Session | None, expected: str) -> Graph:
+    """The graph of a session, the graph itself, or the default graph for None.
+
+    Args:
+        shown: A graph, a session or None.
+        expected: What the error says was expected.
+
+    Raises:
+        DTypeError: if it is something else.
+    """
+    if isinstance(shown, Session):
+        return shown.graph
+    if shown is None:
+        return get_default_graph()
+    if not isinstance(shown, Graph):
+        raise DTypeError(f"expected {expected}, got {shown!r}")
+    return shown
 
 
 def to_graphviz(
@@ -161,7 +185,17 @@ def _from_display(name: str) -> Any:
 def _recorded_feed(recording: Recording | profile) -> Any:
     from flowscope.live.watchers.recorded import RecordedFeed
 
-    return RecordedFeed(recording.with_graph() if isinstance(recording, profile) else recording)
+    if isinstance(recording, Recording):
+        return RecordedFeed(recording)
+    found = recording.with_graph()
+    return RecordedFeed(found, None if found.traced_steps else graph_of(recording.session, ""))
+
+
+def _graph_feed(graph: Graph) -> Any:
+    """The messages about a graph in which nothing ran."""
+    from flowscope.live.watchers.recorded import RecordedFeed
+
+    return RecordedFeed(Recorder(0, 0).recording(), graph)
 
 
 def _displays() -> Iterator[Any]:
