@@ -52,7 +52,7 @@ export class GraphBuilder {
       stale: null, body: options.body ?? "", is_result: options.result ?? false, calls: options.calls ?? "",
       runs: options.runs ?? [], roles: options.roles ?? [], predicate: options.predicate ?? null,
       carried: options.carried ?? [], enters: options.enters ?? [], leaves: options.leaves ?? [],
-      always_runs: options.always ?? [], made_from: options.madeFrom ?? [],
+      always_runs: options.always ?? [], made_from: options.madeFrom ?? [], flops: options.flops ?? 0,
       scope: options.scope ?? "", frame: options.frame ?? "",
     });
     return id;

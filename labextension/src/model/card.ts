@@ -4,6 +4,7 @@ import { deviceTexts } from "./devices.js";
 import { plural, typeText } from "./figures.js";
 import type { GraphModel } from "./graph.js";
 import { opOf, pathOf, type BoxId } from "./ids.js";
+import { sizeLine } from "./sizes.js";
 import type { Node } from "../wire/messages.js";
 
 export interface Card {
@@ -17,12 +18,13 @@ const MOST_OUTPUTS = 3;
 export function cardOf(model: GraphModel, box: BoxId): Card | null {
   const node = model.nodes.get(opOf(box) ?? -1);
   const say = deviceTexts(model);
-  if (node) return { title: node.name, lines: linesOf(node).map(say) };
+  const size = sizeLine(model.sizes.of(box));
+  if (node) return { title: node.name, lines: [...linesOf(node).map(say), ...(size ? [size] : [])] };
   const path = pathOf(box);
   const scope = path ? model.tree.get(path) : undefined;
   if (!scope || !path) return null;
   const owner = model.frames.get(path);
-  return { title: scopeTitle(model, path), lines: [plural(scope.size, "op"), ...(owner ? linesOf(owner).map(say) : [])] };
+  return { title: scopeTitle(model, path), lines: [plural(scope.size, "op"), ...(size ? [size] : []), ...(owner ? linesOf(owner).map(say) : [])] };
 }
 
 function linesOf(node: Node): string[] {

@@ -6,10 +6,11 @@ import { plural, typeText } from "./figures.js";
 import { byHandFacts } from "./by_hand.js";
 import { frameSections } from "./frame_facts.js";
 import type { GraphModel } from "./graph.js";
-import { opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
+import { opBox, opOf, pathOf, scopeBox, type BoxId } from "./ids.js";
 import { isFrame, isLoop } from "./frames.js";
 import { alwaysSections, sourceFacts } from "./level_facts.js";
 import { shortName, type Scope } from "./scopes.js";
+import { sizeFacts } from "./sizes.js";
 
 export function factsOf(model: GraphModel, box: BoxId | null): Facts | null {
   const id = box === null ? null : opOf(box);
@@ -40,6 +41,7 @@ function opFacts(model: GraphModel, node: Node): Facts {
     { title: isFrame(node) ? "After" : "Inputs", facts: shorten(inputFacts(model, node)) },
     { title: "Outputs", facts: node.outputs.map((out, i) => ({ name: `:${i}`, value: typeText(out) })) },
     { title: "Goes to", facts: shorten([...resultFacts(model, node), ...model.consumersOf(node.id).map((id) => linkFact(model, id, ""))]) },
+    { title: "Size", facts: sizeFacts(model.sizes.of(opBox(node.id))) },
     { title: "Device", facts: deviceFacts(node) },
     { title: "Attributes", facts: attributeFacts(node) },
     { title: "Made at", facts: originFacts(node.origin) },
@@ -112,6 +114,7 @@ function scopeFacts(model: GraphModel, scope: Scope): Facts {
   const body = model.bodies.get(scope.path);
   const sections: Section[] = [
     ...(body ? bodyFacts(model, body) : []),
+    { title: "Size", facts: sizeFacts(model.sizes.of(scopeBox(scope.path))) },
     { title: "Inside", facts: insideFacts(model, scope) },
     ...(isRoot ? [] : wallFacts(model, scope)),
   ];

@@ -10,6 +10,7 @@ import { finish, SLICE, type Sliced } from "../wire/sliced.js";
 import { Folding } from "./folding.js";
 import { DEEPEST, dissolvedScopes } from "./gradients.js";
 import { Items } from "./items.js";
+import { constantsOf } from "./sizes.js";
 import { isPlace, Places, type Done, type Place } from "./places.js";
 import { shortName, type ScopeNode, type ScopeTree, type Tree } from "./scopes.js";
 
@@ -34,6 +35,7 @@ export interface Graph {
 /** What a graph was folded to, until the tree takes it up. */
 interface Folded extends Graph {
   readonly lanes: ReadonlyMap<number, Lane>;
+  readonly constants: ReadonlyMap<number, boolean>;
   readonly optimizer: string;
   readonly places: Places;
 }
@@ -75,7 +77,7 @@ export class FoldedTree implements Tree {
     const isKept = before !== null && !told.isMoved && before.places.add(told.fresh, graph.nodes);
     const places = isKept ? before.places : yield* this.#replaced(graph, before, touched);
     if (before) for (const id of touched) this.#undo(places.homeOf(id) ?? null);
-    const folded: Folded = { ...graph, lanes, optimizer, places };
+    const folded: Folded = { ...graph, lanes, constants: constantsOf(graph.nodes), optimizer, places };
     const made = yield* this.#build(folded);
     // Nobody sees a tree that is new.
     if (!before) yield* this.#take(folded, made, false);

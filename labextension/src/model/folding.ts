@@ -25,6 +25,8 @@ export interface Material {
   readonly places: Places;
   readonly items: Items;
   readonly lanes: ReadonlyMap<number, Lane>;
+  /** Ids of what is known before a step runs, and of each whether it is an array of weights. */
+  readonly constants: ReadonlyMap<number, boolean>;
   /** The optimizer's name, "" where there is none. */
   readonly optimizer: string;
   /** Which scopes of names stay as they are: the frames of loops and branches. */
@@ -55,11 +57,11 @@ export class Folding {
 
   *fold(place: Place): Sliced<Done> {
     const { scope } = place;
-    const { places, nodes, names, lanes } = this.#with;
+    const { places, nodes, names } = this.#with;
     const gone = this.#leaving(place);
     const items = places.itemsOf(place).filter((item) => !isPlace(item) || !gone.has(item.number));
     const wires = numbered(gone.size === 0 ? place.wires : wiresWithout(place.wires, gone), items);
-    const units = items.map((item, i) => this.#with.items.unitOf(item, i, lanes));
+    const units = items.map((item, i) => this.#with.items.unitOf(item, i, this.#with));
     if (units.length > MOST_BOXES) yield;
     const known = this.#with.items.knowledge(place, items, units, wires, nodes.get(names.idOf(scope.path) ?? -1));
     const own: ScopeNode[] = [];
@@ -117,9 +119,9 @@ export class Folding {
   }
 
   *#placePieces(scope: Place, pieces: readonly (readonly number[])[], title: string, into: ScopeNode, { own }: At): Sliced<void> {
-    const { places, items: known, lanes } = this.#with;
+    const { places, items: known } = this.#with;
     const items = places.itemsOf(scope);
-    const units = items.map((item, k) => known.unitOf(item, k, lanes));
+    const units = items.map((item, k) => known.unitOf(item, k, this.#with));
     yield;
     const at: At = { level: new Level(units, numbered(scope.wires, items)), items, facts: (item) => known.factsOf(items[item], places), own };
     const group: Group = { kind: "gradient", title, detail: "", count: 1, carries: null };

@@ -8,6 +8,7 @@ import { Identities } from "./identities.js";
 import { FoldedTree, type Told } from "./folded.js";
 import { ScopeTree, type Tree } from "./scopes.js";
 import { Signal } from "./signal.js";
+import { Sizes } from "./sizes.js";
 import { finish, SLICE, type Sliced } from "../wire/sliced.js";
 
 export interface Change {
@@ -46,6 +47,7 @@ export class GraphModel {
   #entries: ReadonlyMap<number, Entry> | null = null;
   #alwaysFor: ReadonlyMap<number, readonly number[]> | null = null;
   #assigned: Assigned | null = null;
+  #sizes: Sizes | null = null;
   #version = 0;
 
   get nodes(): ReadonlyMap<number, Node> {
@@ -113,6 +115,12 @@ export class GraphModel {
   get assigned(): Assigned {
     this.#assigned ??= assignedOps(this.#nodes);
     return this.#assigned;
+  }
+
+  /** Parameters, bytes and flops of boxes. */
+  get sizes(): Sizes {
+    this.#sizes ??= new Sizes(this);
+    return this.#sizes;
   }
 
   applySnapshot(snapshot: Snapshot): void {

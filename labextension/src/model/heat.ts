@@ -6,8 +6,8 @@ import type { GraphModel } from "./graph.js";
 import { opBox, scopeBox, type BoxId } from "./ids.js";
 import type { Scope } from "./scopes.js";
 
-/** What the boxes tell by a bar: nothing, a share of a step's time or bytes, or the devices that their operations stand on. */
-export const HEATS = ["off", "time", "memory", "device"] as const;
+/** What the boxes tell by a bar: nothing, a share of a step's time or bytes, the devices that their operations stand on, or how large the model is. */
+export const HEATS = ["off", "time", "memory", "device", "weights", "flops"] as const;
 export type HeatKind = (typeof HEATS)[number];
 
 /** What the nodes cost in one step of a program; each is made of one or more operations. */
@@ -70,6 +70,12 @@ function madeBytes(made: readonly number[], nodes: GraphModel["nodes"]): number 
   return own ? own.outputs.reduce((sum, output) => sum + (output.dtype === "resource" ? 0 : (bytesOf(output) ?? NaN)), 0) : 0;
 }
 
+/** What says which boxes are around an operation. */
+export interface Joined {
+  readonly nodes: GraphModel["nodes"];
+  readonly tree: Pick<GraphModel["tree"], "homeOf">;
+}
+
 /**
  * Sums nodes up by box: an operation's own box, and every scope around. A node that was made of several operations counts
  * in each box once. Made anew when the graph or the nodes are others; the sums follow at once.
@@ -82,7 +88,7 @@ export class HeatBoxes {
   readonly #of: Int32Array;
   readonly #sums: Float64Array;
 
-  constructor(model: GraphModel, ops: Heat["ops"]) {
+  constructor(model: Joined, ops: Heat["ops"]) {
     const found: number[] = [];
     this.#from = new Int32Array(ops.length + 1);
     ops.forEach((made, i) => {
@@ -95,7 +101,7 @@ export class HeatBoxes {
     this.#sums = new Float64Array(this.#boxes.length);
   }
 
-  #addAround(model: GraphModel, op: number, into: Set<number>): void {
+  #addAround(model: Joined, op: number, into: Set<number>): void {
     into.add(this.#number(opBox(op)));
     for (let scope: Scope | null = model.tree.homeOf(op); scope?.parent; scope = scope.parent) into.add(this.#number(scopeBox(scope.path)));
   }

@@ -7,6 +7,7 @@ import { isOfGradients } from "../rules/lanes.js";
 import type { Lane } from "../rules/types.js";
 import type { Node, Output } from "../wire/messages.js";
 import { typeText } from "./figures.js";
+import type { Material } from "./folding.js";
 import { isPlace, type Item, type Place, type Places } from "./places.js";
 import { shortName } from "./scopes.js";
 
@@ -15,6 +16,7 @@ export interface Known {
   readonly hash: number;
   readonly lane: Lane;
   readonly isParameter: boolean;
+  readonly isConstant: boolean;
   /** Of a variable's scope: the operation of its name. */
   readonly handle: Node | undefined;
   /** The item that the program made first. */
@@ -34,23 +36,28 @@ export class Items {
   readonly #texts = new Map<string, number>();
   readonly #outputs = new Map<Output, number>();
 
-  unitOf(item: Item, number: number, lanes: ReadonlyMap<number, Lane>): Unit {
+  unitOf(item: Item, number: number, { lanes, constants }: Pick<Material, "lanes" | "constants">): Unit {
+    const plain = { item: number, group: null, members: NONE, at: 0 };
     if (!isPlace(item)) {
       const lane = lanes.get(item.id) ?? "model";
-      return { first: item.id, hash: this.#hashOf(item), lane, size: 1, item: number, group: null, members: NONE, isParameter: isVariable(item), at: 0 };
+      const isConstant = constants.has(item.id);
+      const isParameter = isVariable(item) || (isConstant && constants.get(item.id) === true);
+      return { ...plain, first: item.id, hash: this.#hashOf(item), lane, size: 1, isParameter, isConstant };
     }
     if (!item.done) throw new Error(`folded: ${item.scope.path} is not known yet`);
-    const { first, hash, lane, isParameter } = item.done.known;
-    return { first, hash, lane, size: item.done.shown.size, item: number, group: null, members: NONE, isParameter, at: 0 };
+    const { first, hash, lane, isParameter, isConstant } = item.done.known;
+    return { ...plain, first, hash, lane, size: item.done.shown.size, isParameter, isConstant };
   }
 
   /** What is known of a place that holds these units; `handle` is the operation of its name. */
   knowledge({ scope }: Place, items: readonly Item[], units: readonly Unit[], wires: Wires, handle: Node | undefined): Known {
-    const isParameter = handle !== undefined && isVariable(handle) && scope.ops.has(handle.id);
+    const isVariableHere = handle !== undefined && isVariable(handle) && scope.ops.has(handle.id);
+    const isConstant = units.length > 0 && units.every((unit) => unit.isConstant);
+    const isParameter = isVariableHere || (isConstant && units.every((unit) => unit.isParameter));
     let first = units[0];
     for (const unit of units) if (!first || unit.first < first.first) first = unit;
     return {
-      hash: hashOfLevel(units, wires), lane: isOfGradients(scope.path) ? "gradient" : laneOf(units), isParameter, handle: isParameter ? handle : undefined,
+      hash: hashOfLevel(units, wires), lane: isOfGradients(scope.path) ? "gradient" : laneOf(units), isParameter, isConstant, handle: isVariableHere ? handle : undefined,
       lead: items[first?.item ?? -1], first: first?.first ?? 0, facts: null,
     };
   }

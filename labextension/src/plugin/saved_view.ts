@@ -12,7 +12,7 @@ const NO_CHANGE = { placed: [], changed: [], removed: [], marked: [], fetches: [
 const NO_QUEUES = { queues: [], helpers: [], failure: null, debug: null, history: null } as const;
 const PLAIN = {
   stale: null, body: "", is_result: false, calls: "", runs: [], roles: [], predicate: null, carried: [], enters: [], leaves: [],
-  always_runs: [], made_from: [], scope: "", frame: "",
+  always_runs: [], made_from: [], scope: "", frame: "", flops: 0,
 } as const;
 
 export interface SavedView {

@@ -20,6 +20,8 @@ export interface HeatPicture {
   /** 0 to 1; null where nothing is known of a box. */
   share(box: BoxId): number | null;
   readonly untaken: ReadonlySet<BoxId>;
+  /** What a box tells in the place of its share, the telling parts first: as many as have room. */
+  readonly told?: (box: BoxId) => readonly string[];
   /** Open scopes tell their share at the top, where their name is. */
   isOpen(box: BoxId): boolean;
 }
@@ -34,7 +36,9 @@ export function heatMarks(heat: HeatPicture, positions: Positions, theme: Theme,
     if (share === null || rect.w <= 0) continue;
     const isOpen = heat.isOpen(box);
     bars.push(...bar(rect, share, isOpen, theme, size));
-    if (share >= TOLD_SHARE && !isOpen) tags.push(...tag(rect, share, theme, size));
+    if (isOpen || (share < TOLD_SHARE && !heat.told)) continue;
+    const content = heat.told ? fitting(heat.told(box), rect.w, size) : shareText(share);
+    if (content !== "") tags.push(...tag(rect, share, content, theme, size));
   }
   return [...bars, ...tags];
 }
@@ -49,10 +53,9 @@ function bar({ x, y, w, h }: Rect, share: number, isOpen: boolean, theme: Theme,
 }
 
 /** Across the lower wall, at its right end. */
-function tag({ x, y, w, h }: Rect, share: number, theme: Theme, size: number): Mark[] {
-  const content = shareText(share);
+function tag({ x, y, w, h }: Rect, share: number, content: string, theme: Theme, size: number): Mark[] {
   const height = TAG_PX * size;
-  const width = content.length * FONT_PX.type * 0.6 * size + 9 * size;
+  const width = tagWidth(content, size);
   const at = { x: x + w - width + 4, y: y + h - height * 0.45, w: width, h: height };
   return [
     { ...shape(at, rampColor(share, theme), theme.background), r: height / 2, width: 1.25 * size },
@@ -61,6 +64,15 @@ function tag({ x, y, w, h }: Rect, share: number, theme: Theme, size: number): M
       fill: rampInk(share, theme), anchor: "middle", room: width, halo: "", from: 0,
     },
   ];
+}
+
+const tagWidth = (content: string, size: number): number => content.length * FONT_PX.type * 0.6 * size + 9 * size;
+
+/** As many parts as are no wider than a box. */
+function fitting(parts: readonly string[], w: number, size: number): string {
+  let count = parts.length;
+  while (count > 1 && tagWidth(parts.slice(0, count).join(", "), size) > w) count -= 1;
+  return parts.slice(0, count).join(", ");
 }
 
 /** Grey over what did not run, with a dashed wall: not colour alone tells it. */

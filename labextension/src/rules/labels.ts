@@ -30,9 +30,13 @@ const TELLING: readonly RegExp[] = [
 /** Types that only hold or hand on values. */
 const DULL = /^(Const|Identity|ReadVariableOp|VarHandleOp|NoOp|Shape|Fill|Parameter|AssignVariableOp|Cast)$/;
 
+/** Types that lay values out anew. */
+const SHAPING = /^(Transpose|Reshape|Squeeze|ExpandDims)$/;
+
 /** The one type among some that computes, or "". */
 export function coreOf(types: readonly string[]): string {
-  const telling = types.filter((type) => !DULL.test(type));
+  const computing = types.filter((type) => !DULL.test(type));
+  const telling = computing.length > 1 ? computing.filter((type) => !SHAPING.test(type)) : computing;
   return telling.length === 1 ? (telling[0] ?? "") : "";
 }
 
@@ -65,7 +69,7 @@ export function repeatTitle(copy: readonly Unit[], texts: Texts): string {
 
 /** The name of a cell of a recurrent network, or of attention, by what it computes, or "". */
 export function cellTitle(facts: readonly Facts[]): string {
-  const count = (type: string): number => facts.filter((one) => one.type === type).length;
+  const count = (type: string): number => facts.filter((one) => one.core === type).length;
   if (facts.length > LIMITS.cell || count("MatMul") === 0) return "";
   // Scores of each with each, their shares, and what these mix.
   if (count("Softmax") === 1 && count("MatMul") >= 4) return "attention";

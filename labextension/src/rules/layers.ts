@@ -46,11 +46,12 @@ function layerOf(level: Level, product: Unit, texts: Texts, taken: ReadonlySet<U
   if (activation) members.push(activation);
   members.push(...fillersOf(level, members).filter((unit) => !taken.has(unit)));
   if (members.length < 2 + Number(texts(product.item).type !== "")) return null;
-  const title = `${titleOf(texts(product.item))} ${detailOf(texts(product.item), shapeOf(weight, texts))}`.trim();
+  const facts = texts(product.item);
+  const title = `${titleOf(facts)} ${detailOf(facts, shapeOf(weight, texts))}`.trim();
   return { members, group: { kind: "layer", title, detail: activation ? texts(activation.item).type.toLowerCase() : "", count: 1, carries: null } };
 }
 
-/** Whether a unit is a variable that the model's own way takes once. */
+/** Whether a unit is a variable, or an array of weights, that the model's own way takes once. */
 function isOwn(level: Level, unit: Unit): boolean {
   return unit.isParameter && level.out(unit).filter(({ lane }) => lane === "model").length === 1;
 }
@@ -86,9 +87,11 @@ function shapeOf(weight: Unit, texts: Texts): readonly (number | null)[] {
 }
 
 /** "784 -> 256" of a dense layer, "3x3, 64" of a convolution. */
-function detailOf({ core: type }: Facts, shape: readonly (number | null)[]): string {
+function detailOf({ core: type, types }: Facts, shape: readonly (number | null)[]): string {
   const n = shape.map((size) => String(size ?? "?"));
   if (/^(MatMul|BatchMatMul)/.test(type)) return n.length === 2 ? `${n[0]} \u2192 ${n[1]}` : "";
+  // Weights that are laid out anew come with their filters first.
+  if (types.includes("Transpose") && n.length >= 3) return `${n.slice(2).join("\u00d7")}, ${n[0]}`;
   const filters = /Backprop|Transpose/.test(type) ? n[n.length - 2] : n[n.length - 1];
   return n.length >= 3 ? `${n.slice(0, -2).join("\u00d7")}, ${filters}` : "";
 }

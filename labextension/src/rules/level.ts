@@ -19,8 +19,10 @@ export interface Unit {
   readonly item: number;
   readonly group: Group | null;
   readonly members: readonly Unit[];
-  /** A variable, with what reads and fills it. */
+  /** A variable, with what reads and fills it; a constant array of weights. */
   readonly isParameter: boolean;
+  /** What is known before a step runs: a constant, or what is made of constants alone. */
+  readonly isConstant: boolean;
   /** Position among the units of the level that was made of it last: it changes with every merge. */
   at: number;
 }
@@ -235,7 +237,7 @@ function mergedUnit({ members, group }: Merge): Unit {
   return {
     first: sorted[0]?.first ?? 0, hash: mix(hashBag(sorted.map(({ hash }) => hash)), group.kind.length), lane: laneOf(sorted),
     size: sorted.reduce((sum, { size }) => sum + size, 0), item: -1, group, members: sorted,
-    isParameter: sorted.every(({ isParameter }) => isParameter), at: 0,
+    isParameter: sorted.every(({ isParameter }) => isParameter), isConstant: sorted.every(({ isConstant }) => isConstant), at: 0,
   };
 }
 

@@ -44,6 +44,9 @@ export const MOST_LINES = 12;
 /** Boxes that a level shows at most; the rules fold what is more. */
 export const MOST_BOXES = 40;
 
+/** Constants of a level that stand for themselves at most; more stand in the boxes of what takes them. */
+export const MOST_CONSTANTS = 12;
+
 /** From which sizes and shares on a rule holds. */
 export const LIMITS = {
   /** Operations that are looked through for where a variable's first value comes from. */

@@ -123,7 +123,7 @@ const hasSteps = ({ rewind }: ViewContext): boolean => rewind.steps.length > 0;
 const hasSpans = ({ trace }: ViewContext): boolean => trace.recording !== null;
 
 /** What the boxes show next. */
-const NEXT_SHARE = { off: "time", time: "memory", memory: "off", device: "time" } as const;
+const NEXT_SHARE = { off: "time", time: "memory", memory: "off", device: "time", weights: "flops", flops: "off" } as const;
 
 /** Steps a second that are recorded: as many as are told. */
 const RECORDED_PER_S = 8;

@@ -3,6 +3,7 @@ import { HeatBoxes, HEATS, untakenBoxes, type Heat, type HeatKind } from "../mod
 import { shareText, whole } from "../model/figures.js";
 import { opBox, type BoxId } from "../model/ids.js";
 import { shortName } from "../model/scopes.js";
+import { sizeLine, sizeParts, type Size } from "../model/sizes.js";
 import type { StepHeat } from "../model/heat_step.js";
 import { StepDifference } from "../model/step_difference.js";
 import { DIFFERENCE, differenceMarks } from "../render/difference.js";
@@ -13,7 +14,8 @@ import { make, OWN_KEYS, setText } from "./dom.js";
 import type { Panel } from "./panel.js";
 import { ProgramChoice } from "./program_choice.js";
 
-const WORDS: Readonly<Record<HeatKind, string>> = { off: "nothing", time: "share of time", memory: "share of bytes made", device: "device" };
+const WORDS: Readonly<Record<HeatKind, string>> = { off: "nothing", time: "share of time", memory: "share of bytes made", device: "device", weights: "parameters", flops: "FLOPs" };
+const NONE: ReadonlySet<BoxId> = new Set();
 const STOPS = [0, 0.04, 0.16, 0.36, 0.64, 1] as const;
 
 class HeatPanel {
@@ -58,6 +60,7 @@ class HeatPanel {
     this.#choice.value = kind;
     commands.refresh();
     const { heat } = trace;
+    if (kind === "weights" || kind === "flops") return this.#showSizes(kind);
     const isShare = kind === "time" || kind === "memory";
     if (!isShare || !heat) {
       setText(this.#note, !isShare ? "" : trace.isRecording ? "recording: run a step" : "nothing is recorded: press R");
@@ -85,6 +88,26 @@ class HeatPanel {
     }, positions, theme, zoom));
   }
 
+  /** How large the model is: parameters and flops, and what share of them each box has. */
+  #showSizes(kind: "weights" | "flops"): void {
+    const { model, stage, navigation: { graph } } = this.#view;
+    const { sizes } = model;
+    const value = ({ parameters, flops }: Size): number => (kind === "weights" ? parameters : flops);
+    const all = value(sizes.all);
+    this.#program.element.hidden = true;
+    this.#showScale();
+    this.#showMost(sizes, sizes.each.map((size) => (all > 0 ? value(size) / all : 0)));
+    setText(this.#note, all > 0 ? sizeLine(sizes.all) : kind === "weights" ? "no variables, no constants that are weights" : "no products, no convolutions");
+    stage.element.dataset.heat = kind;
+    const share = (box: BoxId): number | null => {
+      const size = sizes.of(box);
+      return size === null || all === 0 ? null : value(size) / all;
+    };
+    stage.setOverlay((positions, theme, zoom) => heatMarks({
+      share, untaken: NONE, isOpen: (box) => graph?.boxes.get(box)?.isOpen ?? false, told: (box) => sizeParts(sizes.of(box), kind),
+    }, positions, theme, zoom));
+  }
+
   /** What took longer, and what less, than in the step that is compared with. */
   #showDifference(base: StepHeat, heat: Heat): void {
     const { stage, trace, navigation: { graph }, model } = this.#view;
@@ -106,7 +129,7 @@ class HeatPanel {
     this.#untaken = untakenBoxes(model, heat);
   }
 
-  #showMost({ ops }: Heat, shares: ArrayLike<number>): void {
+  #showMost({ ops }: Pick<Heat, "ops">, shares: ArrayLike<number>): void {
     const { model } = this.#view;
     let best = -1;
     for (let i = 0; i < ops.length; i++) if (best < 0 || (shares[i] ?? 0) > (shares[best] ?? 0)) best = i;

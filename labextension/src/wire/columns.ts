@@ -66,7 +66,7 @@ function nodeOf(read: Read, row: number): Node {
     outputs: read.outputs[row], attributes: read.attributes[row], device: read.device[row], placed: read.placed[row],
     summary: read.summary[row], origin: read.origin[row], stale: null, body: read.body[row], is_result: read.is_result[row] === 1,
     calls: "", runs: NONE, roles: NONE, predicate: null, carried: NONE, enters: NONE, leaves: NONE, always_runs: NONE,
-    made_from: NONE, scope: "", frame: "",
+    made_from: NONE, scope: "", frame: "", flops: 0,
   };
   return fields as Node;
 }

@@ -1,6 +1,6 @@
 // Generated from flowscope.live.protocol.schema by flowscope.live.protocol.typescript: do not edit.
 
-export const PROTOCOL = 14;
+export const PROTOCOL = 15;
 
 /** How the fields of a node travel. */
 export const COLUMNS = {
@@ -611,6 +611,7 @@ export interface Node {
   readonly made_from: readonly Source[];
   readonly scope: string;
   readonly frame: string;
+  readonly flops: number;
 }
 
 /** Nodes as they travel: tables here, and the columns in a buffer of the message. */

@@ -23,6 +23,7 @@ from flowscope.live.graphs.blocks import blocks_of
 from flowscope.live.graphs.nodes import (
     Described,
     attributes_of,
+    flops_of,
     made_at,
     node_of,
     output_of,
@@ -104,9 +105,10 @@ class _Writer:
                 first.append(self.attributes.number(value, tuple(value.items())))
             else:
                 first.append(self.origins.number(value))
-        self._rest({name: getattr(node, name) for name in _RARE})
+        self.rest_of({name: getattr(node, name) for name in _RARE})
 
-    def _rest(self, fields: Mapping[str, Any]) -> None:
+    def rest_of(self, fields: Mapping[str, Any]) -> None:
+        """Ends a row with the fields that have no column."""
         told = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
         if told:
             self.rest.append((self.rows, told))
@@ -167,7 +169,8 @@ class _Maker:
         append["origin"](self._origin(op))
         append["body"](texts.number(op.block.name))
         append["is_result"](int(op in self._results))
-        self._writer.rows += 1
+        specs = [t.spec for t in inputs], [t.spec for t in outputs]
+        self._writer.rest_of({"flops": flops_of(definition, *specs)})
         return None
 
     def _kind(self, op: Operation) -> tuple[int, int, bool]:

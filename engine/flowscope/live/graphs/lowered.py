@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from flowscope.graph.operation import Operation
 from flowscope.live.graphs.nesting import parent_path
-from flowscope.live.graphs.nodes import made_at, output_of, short
+from flowscope.live.graphs.nodes import flops_of, made_at, output_of, short
 from flowscope.live.graphs.raw_loops import Shown, shown
 from flowscope.live.protocol import schema
 from flowscope.live.protocol.schema import GraphChange
@@ -242,6 +242,7 @@ class Teller:
             made_from=tuple([_source(op) for op in node.origins]),
             scope=self._in_lane(scope, at),
             frame=self._in_lane(frame, "") if frame else "",
+            flops=flops_of(node.op, [v.spec for v in node.inputs], [v.spec for v in _given(node)]),
         )
 
     def _in_lane(self, scope: str, name: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from flowscope.control.calls import Call
 from flowscope.control.cond import Cond
 from flowscope.control.loop import Loop
-from flowscope.graph.op import Op
+from flowscope.graph.op import Op, Spec
 from flowscope.graph.operation import Made, Operation
+from flowscope.graph.values.work import PRODUCT
 from flowscope.live.graphs.blocks import blocks_of
 from flowscope.live.graphs.raw_loops import has_frames, shown
 from flowscope.live.protocol.schema import Node, Origin, Output
@@ -40,8 +41,26 @@ def node_of(op: Operation, placed: str | None) -> Node:
         calls=definition.function.name if isinstance(definition, Call) else "",
         scope=scope,
         frame=frame,
+        flops=flops_of(definition, [t.spec for t in op.inputs], [t.spec for t in op.outputs]),
         **blocks_of(op),
     )
+
+
+def flops_of(definition: Op, inputs: Iterable[Spec], outputs: Iterable[Spec]) -> float:
+    """The flops of a product or a convolution, an unknown dimension counted as one; else 0."""
+    if definition.work is not PRODUCT:
+        return 0.0
+    found = definition.cost(tuple(map(_least, inputs)), tuple(map(_least, outputs)))
+    return found.flops or 0.0
+
+
+def _least(spec: Spec) -> Spec:
+    """A spec whose unknown dimensions are one."""
+    return spec if spec.is_static or spec.shape is None else Spec(spec.dtype, _known(spec.shape))
+
+
+def _known(shape: tuple[int | None, ...]) -> tuple[int, ...]:
+    return tuple([1 if n is None else n for n in shape])
 
 
 def _inputs_of(op: Operation) -> tuple[tuple[int, int], ...]:
@@ -131,6 +150,11 @@ class Outline(Node):
         vars(self)[name] = found
         return found
 
+    @property
+    def flops(self) -> float:  # type: ignore[override]
+        """See `Node.flops`."""
+        return node_of(self._op, None).flops
+
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -185,6 +209,7 @@ __all__ = [
     "Described",
     "Outline",
     "attributes_of",
+    "flops_of",
     "made_at",
     "node_of",
     "output_of",

@@ -1,6 +1,6 @@
 """The messages between the engine and a view, as data.
 
-One protocol, version 11: after `Connect` the kernel answers with one `Snapshot`, then with numbered
+One protocol, version 15: after `Connect` the kernel answers with one `Snapshot`, then with numbered
 `Delta`s; a view that sees a gap in `seq` asks again with `Connect`. Each view has numbers of its
 own, and says `Ack` for each message; two at most are on their way. A view that is silent for long
 is taken for closed, so it says `Alive`. A view sends `Command`s; each is answered with one `Reply`.
@@ -133,7 +133,7 @@ from flowscope.live.protocol.variables_schema import (
     VariableState as VariableState,
 )
 
-PROTOCOL = 14
+PROTOCOL = 15
 
 
 @dataclass(frozen=True)
@@ -248,6 +248,9 @@ class Node:
     scope: str = ""
     #: Of an Enter: the path of the scope that shows the frame which it leads into. "" elsewhere.
     frame: str = ""
+    #: Of a product or a convolution: multiplications and additions of one invocation. An unknown
+    #: dimension counts as one. 0 of others.
+    flops: float = 0.0
 
 
 #: How the fields of `Node` travel: as columns of numbers. "number": itself; "text", "attributes"
@@ -519,7 +522,7 @@ class Command:
 
 
 #: What boxes tell by bars and colours: shares of a step, or devices.
-HEATS = ("off", "time", "memory", "device")
+HEATS = ("off", "time", "memory", "device", "weights", "flops")
 
 
 @dataclass(frozen=True)
