@@ -23,6 +23,7 @@ export interface OpOptions {
   readonly scope?: string;
   readonly frame?: string;
   readonly madeFrom?: Node["made_from"];
+  readonly flops?: number;
 }
 
 const SUMMARIES: Readonly<Record<string, string>> = {

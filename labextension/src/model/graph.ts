@@ -195,6 +195,7 @@ export class GraphModel {
       this.#entries = null;
       this.#alwaysFor = null;
       this.#assigned = null;
+      this.#sizes = null;
       this.#version += 1;
     };
   }

@@ -48,8 +48,7 @@ function elementsOf({ shape }: Output): number {
 /** What an operation counts for; `lane` says whether it is of the model itself. */
 export function sizeOf({ type, outputs, flops }: Node, lane: Lane): Size {
   const [output] = outputs;
-  const isOfModel = lane === "model" || lane === "gradient";
-  const holds = output !== undefined && isOfModel && (isVariableType(type) || (type === "Const" && isWeights(output)));
+  const holds = output !== undefined && lane === "model" && (isVariableType(type) || (type === "Const" && isWeights(output)));
   return { parameters: holds ? elementsOf(output) : 0, bytes: holds ? leastBytes(output) : 0, flops };
 }
 

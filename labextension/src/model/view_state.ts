@@ -5,12 +5,12 @@
 import type { SessionState, StopState } from "../wire/messages.js";
 import { shortName } from "./scopes.js";
 
-/** How a view is joined to a kernel: a saved picture, a recording, nobody answers now, or commands are heard. */
-export type Link = "saved" | "recording" | "silent" | "heard";
+/** How a view is joined to a kernel: a saved picture, a recording, a page of a graph, nobody answers now, or commands are heard. */
+export type Link = "saved" | "recording" | "graph" | "silent" | "heard";
 
 /** "past": a step computed again stands; moves are its own. "held": at a breakpoint; "paused": by hand. */
 export type ViewKind =
-  | "saved" | "recording" | "lost" | "none" | "idle" | "running" | "pausing" | "paused" | "held" | "past" | "stopping" | "stopped" | "closed";
+  | "saved" | "recording" | "graph" | "lost" | "none" | "idle" | "running" | "pausing" | "paused" | "held" | "past" | "stopping" | "stopped" | "closed";
 
 /** What the button beside the state does: holds the next step, lets the held one go on, or leaves the past. */
 export type PauseAction = "pause" | "continue" | "leave past";
@@ -39,7 +39,7 @@ const NOTHING: Allowed = { pause: null, canMove: false, canStop: false, isGoing:
 
 /** What can be done, by kind. */
 export const ALLOWED: Readonly<Record<ViewKind, Allowed>> = {
-  saved: NOTHING, recording: NOTHING, lost: NOTHING, none: NOTHING, closed: NOTHING, stopping: NOTHING,
+  saved: NOTHING, recording: NOTHING, graph: NOTHING, lost: NOTHING, none: NOTHING, closed: NOTHING, stopping: NOTHING,
   idle: { ...NOTHING, pause: "pause" },
   stopped: { ...NOTHING, pause: "pause" },
   running: { pause: "pause", canMove: true, canStop: true, isGoing: true },
@@ -50,7 +50,7 @@ export const ALLOWED: Readonly<Record<ViewKind, Allowed>> = {
 };
 
 const TEXT: Readonly<Record<ViewKind, string>> = {
-  saved: "saved", recording: "recording", lost: "not connected", none: "no session", idle: "idle", running: "running",
+  saved: "saved", recording: "recording", graph: "graph", lost: "not connected", none: "no session", idle: "idle", running: "running",
   pausing: "pausing\u2026", paused: "paused", held: "held", past: "past", stopping: "stopping\u2026", stopped: "stopped", closed: "closed",
 };
 
@@ -58,6 +58,7 @@ const TEXT: Readonly<Record<ViewKind, string>> = {
 const WHY: Readonly<Partial<Record<ViewKind, string>>> = {
   saved: "A saved picture: run its cell for the live view.",
   recording: "A recording: it can be gone through, but nothing runs. Run its program for a live view.",
+  graph: "A graph: it can be gone through, but nothing runs. Load it in Python for a live view.",
   lost: "No answer from the kernel: it is busy with a cell, or has ended. The view comes when the cell ends; after a restart run the cell again. With the kernel \"Python 3 (flowscope)\" views are live while cells run.",
   none: "No session runs this graph: make one, fs.Session(), and run something.",
   closed: "The session is closed: make another one, fs.Session(), to run this graph.",
@@ -80,7 +81,7 @@ export function viewState(link: Link, session: SessionState | null, stop: StopSt
 }
 
 function kindOf(link: Link, session: SessionState | null, stop: StopState | null): ViewKind {
-  if (link === "saved" || link === "recording") return link;
+  if (link === "saved" || link === "recording" || link === "graph") return link;
   if (link === "silent") return "lost";
   if (session === null) return "none";
   if (session.state === "closed") return "closed";

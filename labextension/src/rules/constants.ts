@@ -1,16 +1,18 @@
 /** Constants: what a model of many knows before a step runs stands in the box of what alone takes it. Pure. */
-import { isDefaultName, readable, stemOf, type Facts, type Texts } from "./labels.js";
+import { isDefaultName, readable, type Facts, type Texts } from "./labels.js";
 import type { Level, Merge, Unit } from "./level.js";
 import { MOST_CONSTANTS } from "./types.js";
 
-/** Merges each box with the constants that it alone takes, where a level has many; whether anything was merged. */
+/** Merges each box with the constants that it alone takes, and others among themselves, where a level has many; whether anything was merged. */
 export function foldConstants(level: Level, texts: Texts): boolean {
   const constants = level.units.filter(({ isConstant }) => isConstant);
   if (constants.length <= MOST_CONSTANTS || constants.length === level.units.length) return false;
   const owned = new Map<Unit, Unit[]>();
+  const others: Unit[] = [];
   const known = new Map<Unit, Unit | null>();
   for (const unit of constants) {
     const owner = ownerOf(level, unit, known);
+    if (owner === null) others.push(unit);
     if (owner === null || owner.group !== null) continue;
     const members = owned.get(owner);
     if (members) members.push(unit);
@@ -19,15 +21,15 @@ export function foldConstants(level: Level, texts: Texts): boolean {
   const wanted = [...owned].map(([owner, members]): Merge => ({
     members: [owner, ...members], group: { kind: "layer", title: titleOf(texts(owner.item)), detail: "", count: 1, carries: null },
   }));
+  const [shared, unused] = [others.filter((unit) => level.out(unit).length > 0), others.filter((unit) => level.out(unit).length === 0)];
+  for (const [members, title] of [[shared, "constants"], [unused, "unused constants"]] as const) {
+    if (members.length > FEW) wanted.push({ members, group: { kind: "aside", title, detail: "", count: 1, carries: null } });
+  }
   return level.merge(wanted).length > 0;
 }
 
-/** Merges the constants that several boxes take, where there are many. */
-export function foldShared(level: Level): void {
-  const shared = level.units.filter(({ isConstant, group }) => isConstant && group === null);
-  if (shared.length <= MOST_CONSTANTS || shared.length === level.units.length) return;
-  level.merge([{ members: shared, group: { kind: "aside", title: "constants", detail: "", count: 1, carries: null } }]);
-}
+/** Constants without an owner that stand for themselves at most. */
+const FEW = 4;
 
 /** The only box that takes a constant, or what is made of it; null where there are several, or none. */
 function ownerOf(level: Level, start: Unit, known: Map<Unit, Unit | null>): Unit | null {
@@ -50,5 +52,5 @@ function ownerOf(level: Level, start: Unit, known: Map<Unit, Unit | null>): Unit
 
 /** By its own name where it has one, without the number that makes it unique; else by what it computes. */
 function titleOf({ name, type }: Facts): string {
-  return readable(type !== "" && isDefaultName(name, type) ? type : stemOf(name));
+  return readable(type !== "" && isDefaultName(name, type) ? type : name.replace(/_\d+$/, "") || name);
 }

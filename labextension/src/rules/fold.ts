@@ -1,5 +1,5 @@
 /** All rules on one level, in their order. Pure. */
-import { foldConstants, foldShared } from "./constants.js";
+import { foldConstants } from "./constants.js";
 import { foldAside, foldUpdates } from "./aside.js";
 import type { Texts } from "./labels.js";
 import { foldLayers, foldLosses, isSought } from "./layers.js";
@@ -42,7 +42,6 @@ export function* foldLevel(level: Level, { texts, waitsFor, optimizer, isDerived
   foldConstants(level, texts);
   yield;
   yield* foldEach(level, texts);
-  foldShared(level);
   foldAside(level, texts, optimizer);
   yield;
   yield* foldMore(level, texts);

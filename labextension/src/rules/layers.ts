@@ -5,6 +5,9 @@ import type { Level, Merge, Unit } from "./level.js";
 const PRODUCT = /^(MatMul|BatchMatMul|BatchMatMulV2|Conv[123]D|DepthwiseConv2dNative|Conv2DBackpropInput|Conv2DTranspose)$/;
 const BIAS = /^(Add|AddV2|BiasAdd)$/;
 const ACTIVATION = /^(Relu|Relu6|Elu|Selu|LeakyRelu|Tanh|Sigmoid|Softplus|Softsign|Softmax|Silu|Swish)$/;
+const NORM = /^(FusedBatchNorm(V[23])?|BatchNormWithGlobalNormalization)$/;
+/** Scopes that `fs.layers` and files of ONNX have for one. */
+const NORM_SCOPE = /^batch_?norm/i;
 /** What a loss or a metric ends in, what makes a number of many, and what else it is made of. */
 const END = /^(Mean|Sum|Add|AddV2|AddN|Sub|Mul|RealDiv|Neg|Identity)$/;
 const REDUCTION = /^(Mean|Sum|L2Loss)$/;
@@ -42,13 +45,18 @@ function layerOf(level: Level, product: Unit, texts: Texts, taken: ReadonlySet<U
     members.push(bias, sum);
     end = sum;
   }
+  const norm = normOf(level, end, texts);
+  if (norm) {
+    members.push(...level.into(norm).filter((unit) => unit !== end && isOwn(level, unit) && !taken.has(unit)), norm);
+    end = norm;
+  }
   const activation = follower(level, end, texts, ACTIVATION);
   if (activation) members.push(activation);
   members.push(...fillersOf(level, members).filter((unit) => !taken.has(unit)));
   if (members.length < 2 + Number(texts(product.item).type !== "")) return null;
   const facts = texts(product.item);
   const title = `${titleOf(facts)} ${detailOf(facts, shapeOf(weight, texts))}`.trim();
-  return { members, group: { kind: "layer", title, detail: activation ? texts(activation.item).type.toLowerCase() : "", count: 1, carries: null } };
+  return { members, group: { kind: "layer", title, detail: [norm ? "batch norm" : "", activation ? texts(activation.item).type.toLowerCase() : ""].filter(Boolean).join(", "), count: 1, carries: null } };
 }
 
 /** Whether a unit is a variable, or an array of weights, that the model's own way takes once. */
@@ -61,6 +69,15 @@ function follower(level: Level, unit: Unit, texts: Texts, pattern: RegExp): Unit
   const next = level.out(unit).filter(({ lane }) => lane === "model");
   const [only] = next;
   return next.length === 1 && only && only.item >= 0 && pattern.test(texts(only.item).type) ? only : null;
+}
+
+/** What brings the values of a layer to mean 0 and variance 1, if that is the only taker of it. */
+function normOf(level: Level, unit: Unit, texts: Texts): Unit | null {
+  const next = level.out(unit).filter(({ lane }) => lane === "model");
+  const [only] = next;
+  if (next.length !== 1 || !only || only.item < 0) return null;
+  const { type, name } = texts(only.item);
+  return NORM.test(type) || (type === "" && NORM_SCOPE.test(name)) ? only : null;
 }
 
 /** What only fills the variables among the members. */

@@ -182,7 +182,7 @@ export class App {
     const { model } = this;
     const { stage, scopes, selection, navigation, commands } = this.#view;
     stage.setRun(model.session);
-    this.#onRecording(model.control === "recorded");
+    this.#onRecording(model.control);
     this.#onDebug(graph);
     this.#onRun();
     this.#onLive();
@@ -209,14 +209,15 @@ export class App {
     this.#lastLevel = level;
   }
 
-  /** A recording is opened where its steps are seen. */
-  #onRecording(isRecorded: boolean): void {
+  /** A recording is opened where its steps are seen, a graph in which nothing ran with the sizes of its boxes. */
+  #onRecording(control: Snapshot["control"]): void {
     const { session, drawers, store } = this.#view;
+    const isRecorded = control === "recorded" || control === "graph";
     if (isRecorded === session.isRecorded) return;
     session.setRecorded(isRecorded);
     this.#root.classList.toggle("fs-recorded", isRecorded);
-    drawers.setOpen("timeline", isRecorded);
-    if (store.heat === "off") store.setHeat("time", this);
+    drawers.setOpen("timeline", control === "recorded");
+    if (store.heat === "off") store.setHeat(control === "graph" ? "weights" : "time", this);
   }
 
   #onRun(): void {

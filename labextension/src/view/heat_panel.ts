@@ -1,7 +1,7 @@
 /** Shares of a step on the boxes of the graph: a switch and a legend above the stage, and the bars that the stage draws. */
 import { HeatBoxes, HEATS, untakenBoxes, type Heat, type HeatKind } from "../model/heat.js";
 import { shareText, whole } from "../model/figures.js";
-import { opBox, type BoxId } from "../model/ids.js";
+import { opBox, ROOT, type BoxId } from "../model/ids.js";
 import { shortName } from "../model/scopes.js";
 import { sizeLine, sizeParts, type Size } from "../model/sizes.js";
 import type { StepHeat } from "../model/heat_step.js";
@@ -100,7 +100,7 @@ class HeatPanel {
     setText(this.#note, all > 0 ? sizeLine(sizes.all) : kind === "weights" ? "no variables, no constants that are weights" : "no products, no convolutions");
     stage.element.dataset.heat = kind;
     const share = (box: BoxId): number | null => {
-      const size = sizes.of(box);
+      const size = box === ROOT ? null : sizes.of(box);
       return size === null || all === 0 ? null : value(size) / all;
     };
     stage.setOverlay((positions, theme, zoom) => heatMarks({

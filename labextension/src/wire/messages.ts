@@ -677,7 +677,7 @@ export interface Snapshot {
   readonly graph_name: string;
   readonly graph: GraphChange;
   readonly session: SessionState | null;
-  readonly control: "live" | "between cells" | "recorded";
+  readonly control: "live" | "between cells" | "recorded" | "graph";
   readonly run: RunState | null;
   readonly level: "graph" | "lowered" | "partitions";
   readonly silence_s: number;

@@ -381,8 +381,9 @@ class Snapshot:
     #: None where no session on this graph is open.
     session: SessionState | None
     #: Whether commands are heard while a cell is busy; if not, the view says so.
-    #: "recorded": it is a recording, in which nothing runs.
-    control: Literal["live", "between cells", "recorded"]
+    #: "recorded": it is a recording, in which nothing runs; "graph": a graph of which no step was
+    #: recorded.
+    control: Literal["live", "between cells", "recorded", "graph"]
     #: None where no step runs.
     run: RunState | None = None
     #: What `graph` is, and the changes of it that follow: the graph as written, or the program of

@@ -91,14 +91,15 @@ class RecordedFeed(LiveChannel):
         steps = tuple([summary(s) for s in self.recording.steps])
         programs, told = heat_of(self.recording)
         trace = TraceState(0.0, 1, self.recording.traced_steps, steps, programs, told)
+        is_graph = not steps
         return Snapshot(
             0,
             PROTOCOL,
-            "recording",
+            "graph" if is_graph else "recording",
             self._change,
             None,
-            "recorded",
-            trace=trace,
+            "graph" if is_graph else "recorded",
+            trace=None if is_graph else trace,
             history=self._history(),
         )
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import flowscope as fs
 from flowscope.onnx.node import OnnxNode, full_like, rank_of
-from flowscope.onnx.table import converts
+from flowscope.onnx.table import converts, single
 
 
-def product(a: fs.Tensor, b: fs.Tensor) -> Any:
+def product(a: fs.Tensor, b: fs.Tensor, name: str | None = None) -> Any:
     """NumPy's matmul: vectors count as matrices of one row or column."""
     first, second = rank_of(a), rank_of(b)
     left = fs.expand_dims(a, 0) if first == 1 else a
     right = fs.expand_dims(b, 1) if second == 1 else b
-    found = fs.matmul(left, right)
+    found = fs.matmul(left, right, name=name)
     if second == 1:
         found = fs.squeeze(found, [-1])
     if first == 1:
@@ -22,9 +22,7 @@ def product(a: fs.Tensor, b: fs.Tensor) -> Any:
     return found
 
 
-@converts("MatMul")
-def _matmul(n: OnnxNode) -> Any:
-    return product(n.x(0), n.x(1))
+single("MatMul", lambda n: product(n.x(0), n.x(1), n.name))
 
 
 @converts("Gemm")
