@@ -2,6 +2,7 @@
  * Which scopes are open in a view. A choice of the user's, which all views share, beats the automatic one, which each view
  * makes once, for the first graph that it shows.
  */
+import { MOST_BOXES } from "../rules/types.js";
 import { isVariableScope } from "./bodies.js";
 import type { GraphModel } from "./graph.js";
 import type { Scope } from "./scopes.js";
@@ -9,6 +10,8 @@ import type { Store } from "./store.js";
 
 /** Boxes that the first picture may have before scopes are left closed. */
 const FIRST_PICTURE = 30;
+/** Share of all operations that lie in a scope which says nothing of the model, as that of the function it was exported from. */
+const NEARLY_ALL = 0.9;
 
 export class OpenScopes {
   readonly #store: Store;
@@ -70,7 +73,7 @@ export class OpenScopes {
   }
 }
 
-/** Opens whole depths while the picture has at most `most` boxes: like things look alike. */
+/** Opens whole depths while the picture has at most `most` boxes: like things look alike. A scope around nearly all may have a level of its own. */
 export function firstOpen(root: Scope, most: number, isShut: (path: string) => boolean): string[] {
   const open: string[] = [];
   const below = (scope: Scope): Scope[] => [...scope.scopes.values()].filter(({ path }) => !isShut(path));
@@ -78,7 +81,8 @@ export function firstOpen(root: Scope, most: number, isShut: (path: string) => b
   let boxes = root.scopes.size + root.ops.size;
   while (level.length > 0) {
     const inside = level.reduce((sum, scope) => sum + scope.scopes.size + scope.ops.size, 0);
-    if (boxes + inside > most) break;
+    const isAroundAll = level.length === 1 && (level[0]?.size ?? 0) >= NEARLY_ALL * root.size;
+    if (boxes + inside > (isAroundAll ? Math.max(most, boxes + MOST_BOXES) : most)) break;
     boxes += inside;
     open.push(...level.map((scope) => scope.path));
     level = level.flatMap(below);
