@@ -63,7 +63,7 @@ def test_a_title_says_what_and_when(profiled, tmp_path):
 
 
 def test_what_is_no_recording_is_refused(tmp_path):
-    with pytest.raises(fs.errors.DTypeError, match="expected a recording"):
+    with pytest.raises(fs.errors.DTypeError, match="expected a graph or a recording"):
         fs.save_html("run.recording", tmp_path / "step.html")
     assert not (tmp_path / "step.html").exists()
 

@@ -5,8 +5,8 @@ import type { Level, Unit } from "./level.js";
 const FEW_TO_SORT = 32;
 
 /**
- * The units in an order in which data runs forward: as the program made them, but a variable or a constant that only one
- * other box takes, and what fills it, stand before that. Any stretch of it can be merged without a cycle.
+ * The units in an order in which data runs forward: as the program made them, but a variable that only one other box
+ * takes, and what fills it, stand before that. Any stretch of it can be merged without a cycle.
  */
 export function sequenceOf(level: Level): Unit[] {
   const { units, giving: { starts, ends, list } } = level;
@@ -65,7 +65,7 @@ function lazyUnits(level: Level): Uint8Array {
   const found = new Uint8Array(units.length);
   for (let i = 0; i < units.length; i++) {
     const { isParameter, isConstant, lane } = units[i]!;
-    if (!isParameter && !isConstant && lane !== "aside") continue;
+    if ((!isParameter || isConstant) && lane !== "aside") continue;
     let takers = 0;
     for (let k = taking.starts[i]!; k < taking.ends[i]!; k++) if (lane !== "model" || units[taking.list[k]!]!.lane === "model") takers += 1;
     let isFed = true;
