@@ -234,8 +234,10 @@ export function itemsOf(unit: Unit): number[] {
 
 function mergedUnit({ members, group }: Merge): Unit {
   const sorted = [...members].sort((a, b) => a.first - b.first);
+  // Constants of a file stand before all that takes them.
+  const lead = sorted.find(({ isConstant }) => !isConstant) ?? sorted[0];
   return {
-    first: sorted[0]?.first ?? 0, hash: mix(hashBag(sorted.map(({ hash }) => hash)), group.kind.length), lane: laneOf(sorted),
+    first: lead?.first ?? 0, hash: mix(hashBag(sorted.map(({ hash }) => hash)), group.kind.length), lane: laneOf(sorted),
     size: sorted.reduce((sum, { size }) => sum + size, 0), item: -1, group, members: sorted,
     isParameter: sorted.every(({ isParameter }) => isParameter), isConstant: sorted.every(({ isConstant }) => isConstant), at: 0,
   };
