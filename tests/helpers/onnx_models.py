@@ -37,7 +37,9 @@ class _Builder:
 
     def dense(self, x: str, sizes: tuple[int, int], module: str) -> str:
         path = module.replace(".", "/")
-        product = self.node("MatMul", [x, self.weight(f"{module}.weight", *sizes)], f"{path}/MatMul")
+        product = self.node(
+            "MatMul", [x, self.weight(f"{module}.weight", *sizes)], f"{path}/MatMul"
+        )
         return self.node("Add", [self.weight(f"{module}.bias", sizes[1]), product], f"{path}/Add")
 
     def norm(self, x: str, size: int, module: str) -> str:

@@ -23,7 +23,9 @@ def labels(model: onnx.ModelProto, **options: Any) -> list[str]:
         pytest.skip("needs the front end: make front-end")
     with fs.onnx.load(model) as loaded:
         source = fs.to_graphviz(loaded.graph, **options).source
-    return [found.replace("\\n", "; ") for found in re.findall(r'\[.*label="([^"]*)".*tooltip', source)]
+    return [
+        found.replace("\\n", "; ") for found in re.findall(r'\[.*label="([^"]*)".*tooltip', source)
+    ]
 
 
 def test_a_transformer_without_names_is_a_stack_of_its_layers() -> None:
@@ -34,7 +36,9 @@ def test_a_transformer_without_names_is_a_stack_of_its_layers() -> None:
 
 
 def test_modules_in_names_are_scopes() -> None:
-    told = labels(transformer(), open_scopes=["encoder", "encoder/layers_3", "encoder/layers_3/attention"])
+    told = labels(
+        transformer(), open_scopes=["encoder", "encoder/layers_3", "encoder/layers_3/attention"]
+    )
     assert any(label.startswith("query; Dense 64 → 64") for label in told)
     assert not [label for label in told if "Const" in label and "weight" in label]
 

@@ -1,4 +1,4 @@
-"""A recording, or a graph, as one page of HTML, which draws it without a kernel, an engine or a network.
+"""A recording or a graph as a page of HTML, drawn without a kernel, an engine or a network.
 
 What draws is the widget's own code, as text in the page: a small script, the only one that the
 page's policy lets run besides that code, unpacks the recording and answers the view in the place of

@@ -48,7 +48,9 @@ class ViewState(RunControl):
     step = traitlets.Int(None, allow_none=True).tag(sync=True)
     #: What each box of the graph tells by a bar: "off" for nothing, its share of a step's "time",
     #: or of the "memory" that a step takes, or the "device"s that its operations stand on.
-    heat = traitlets.Enum(("off", "time", "memory", "device", "weights", "flops"), "off").tag(sync=True)
+    heat = traitlets.Enum(("off", "time", "memory", "device", "weights", "flops"), "off").tag(
+        sync=True
+    )
     #: The scopes that were opened or closed by hand, by path: whether they are open.
     open_scopes = traitlets.Dict(key_trait=traitlets.Unicode(), value_trait=traitlets.Bool()).tag(
         sync=True

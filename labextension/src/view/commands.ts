@@ -277,8 +277,9 @@ export const COMMANDS: readonly ViewCommand[] = [
     isEnabled: always, run: ({ drawers }) => drawers.toggle("costs"),
   },
   {
-    id: "heat", label: "Shares on boxes", hint: "Each box shows its share of the step: of time, of bytes made, nothing", keys: ["h"], icon: "heat", isPressed: ({ store }) => store.heat === "time" || store.heat === "memory",
-    isEnabled: always, run: ({ store, root }) => store.setHeat(NEXT_SHARE[store.heat], root),
+    id: "heat", label: "Shares on boxes", hint: "Each box shows its share of the step: of time, of bytes made, nothing; of a model: of parameters, of flops", keys: ["h"], icon: "heat", isPressed: ({ store }) => store.heat !== "off" && store.heat !== "device",
+    isEnabled: always,
+    run: ({ store, model, root }) => store.setHeat(store.heat === "off" && model.control === "graph" ? "weights" : NEXT_SHARE[store.heat], root),
   },
   {
     id: "devices", label: "Devices", keys: ["d"], icon: "devices", hint: "Colours tell which device each operation stands on",
