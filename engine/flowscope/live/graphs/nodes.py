@@ -151,7 +151,7 @@ class Outline(Node):
         return found
 
     @property
-    def flops(self) -> float:  # type: ignore[override]
+    def flops(self) -> float:
         """See `Node.flops`."""
         return node_of(self._op, None).flops
 
