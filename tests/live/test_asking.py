@@ -53,7 +53,6 @@ def test_a_recording_answers_what_is_declared_so_and_refuses_the_rest(graph, kin
 def test_a_question_is_added_by_its_declaration_and_its_answer(graph, monkeypatch):
     before = dict(answer_types())
     monkeypatch.setattr(questions, "_answers", dict(before))
-    monkeypatch.setattr(asking, "_live", dict(asking._live))
 
     @dataclass(frozen=True)
     class AskSize(Question):
@@ -67,6 +66,8 @@ def test_a_question_is_added_by_its_declaration_and_its_answer(graph, monkeypatc
         size: int
         view: int = 0
         kind: Literal["size"] = "size"
+
+    monkeypatch.setitem(asking._live, AskSize, None)  # so it is taken out at the end
 
     @asking.answers(AskSize)
     def live(channel, asked, send):

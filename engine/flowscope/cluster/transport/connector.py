@@ -135,12 +135,21 @@ class Connector:
         """Connects with peers that are not connected, by one address each; returns why not."""
         dials: dict[str, dict[str, Dial]] = {}
         failed: dict[str, OpError] = {}
-        for way in [w for w in ways if not self.is_connected(w.peer, w.incarnation)]:
-            group = int.from_bytes(os.urandom(8), "little")
-            dials[way.peer] = {p: self._dial(p, group, way, timeout_s) for p in PURPOSES}
-        every = [d for some in dials.values() for d in some.values()]
-        until = time.monotonic() + timeout_s  # who is dialled by a name had a time of its own
-        finish(every, until, owned_by, lambda: self._is_closed)
+        missing = [w for w in ways if not self.is_connected(w.peer, w.incarnation)]
+        every: list[Dial] = []
+        try:
+            for way in missing:
+                group = int.from_bytes(os.urandom(8), "little")
+                some = dials[way.peer] = {}
+                for purpose in PURPOSES:
+                    some[purpose] = self._dial(purpose, group, way, timeout_s)
+                    every.append(some[purpose])
+            until = time.monotonic() + timeout_s  # who is dialled by a name had a time of its own
+            finish(every, until, owned_by, lambda: self._is_closed)
+        except BaseException:  # it is stopped, or its time is over
+            for dial in every:
+                dial.close()
+            raise
         for way in [w for w in ways if w.peer in dials]:
             some = dials[way.peer]
             error = next((e for d in some.values() if (e := d.error) is not None), None)
@@ -209,13 +218,16 @@ class Connector:
         if self._tls is not None and not isinstance(address, str):
             tls = Tls(self._tls.client, False, address[0])
         dial = Dial(introduce(hello, self._secret, tls))
-        if not isinstance(address, str):
-            dial.connect(address)
-            return dial
         try:
-            dial.use(self.dial(address, timeout_s))
+            if isinstance(address, str):
+                dial.use(self.dial(address, timeout_s))
+            else:
+                dial.connect(address)
         except OSError as e:
             dial.fail(e)
+        except BaseException:
+            dial.close()
+            raise
         return dial
 
     def _made_of(self, dial: Dial, purpose: str) -> Connection:

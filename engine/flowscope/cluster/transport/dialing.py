@@ -182,21 +182,17 @@ def finish(
     Args:
         dials: The dials.
         until: When the time is over, by the monotonic clock.
-        owned_by: See `runtime.waits.waiting.wait_for`. If that ends the wait all are closed.
+        owned_by: See `runtime.waits.waiting.wait_for`. If that ends the wait, the caller closes
+            the dials.
         is_over: Whether nobody wants them any more.
     """
-    try:
-        wait_for(
-            lambda: all(d.is_done for d in dials) or is_over(),
-            _Sockets(dials),
-            what="for connections",
-            until=until,
-            owned_by=owned_by,
-        )
-    except BaseException:
-        for dial in dials:
-            dial.close()
-        raise
+    wait_for(
+        lambda: all(d.is_done for d in dials) or is_over(),
+        _Sockets(dials),
+        what="for connections",
+        until=until,
+        owned_by=owned_by,
+    )
     for dial in dials:
         dial.fail(TimeoutError("timed out: it did not answer in time"))
 

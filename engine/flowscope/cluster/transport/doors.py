@@ -114,16 +114,18 @@ class Doors:
             return
         self._given.append(sock)
         self._wake()
+        if self._is_closed:  # it may have closed in this moment
+            self._drop_given()
 
     def close(self) -> None:
         """Ends the thread, and all connections that nobody has been shown for."""
         self._is_closed = True
         self._wake()
         join(self._thread, ENDS_S)
-        for sock in [*self._forming, *self._given]:
+        for sock in self._forming:
             sock.close()
         self._forming.clear()
-        self._given.clear()
+        self._drop_given()
         self._selector.close()
         for one in (self._listener, self._woken, self._waker):
             one.close()
@@ -169,6 +171,11 @@ class Doors:
                 self._selector.register(self._listener, _READ)
             else:
                 self._selector.unregister(self._listener)
+
+    def _drop_given(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self._given.popleft().close()
 
     def _has_room(self, now: float) -> bool:
         if len(self._forming) < self._limits.at_once:
@@ -232,10 +239,16 @@ class Doors:
         except StopIteration as e:
             self._selector.unregister(sock)
             del self._forming[sock]
-            sock.setblocking(True)
-            self._enter(sock, e.value)
+            self._let_in(sock, e.value)
         except Exception:  # nothing that a stranger says may end this thread
             self._end(sock)
+
+    def _let_in(self, sock: socket.socket, met: Met) -> None:
+        try:
+            sock.setblocking(True)
+            self._enter(sock, met)
+        except Exception:  # no thread is left, or it has gone: this thread goes on
+            sock.close()
 
     def _end(self, sock: socket.socket) -> None:
         self._selector.unregister(sock)
