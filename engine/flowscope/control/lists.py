@@ -7,13 +7,14 @@ freed when the last list that has it is. The elements' Spec is the `variable` of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
 from flowscope.control.specs import flows, outside
 from flowscope.control.tensor_array_value import Items
 from flowscope.errors import DTypeError
-from flowscope.graph.op import Array, ArrayModule, Op, Spec, frozen
+from flowscope.graph.op import Array, ArrayModule, Memory, Op, Spec, frozen
 from flowscope.graph.operation import Tensor
 from flowscope.graph.values.dtypes import variant
 from flowscope.ops.core.build import apply
@@ -36,6 +37,7 @@ class ListOf(Op):
     """A list of one element."""
 
     views: ClassVar[Any] = (0,)
+    follows_memory: ClassVar[bool] = True
     template: ClassVar[str | None] = "({0}, None)"
 
     def infer(self, x: Spec) -> Spec:
@@ -71,6 +73,7 @@ class Head(Op):
     """The last element of a list."""
 
     views: ClassVar[Any] = (0,)
+    follows_memory: ClassVar[bool] = True
     template: ClassVar[str | None] = "{0}[0]"
 
     def infer(self, x: Spec) -> Spec:
@@ -91,11 +94,15 @@ class PackLists(Op):
     """
 
     count: int
+    follows_memory: ClassVar[bool] = True
 
     @property
     def views(self) -> tuple[int, ...]:  # type: ignore[override]
         """It holds all that it is made of."""
         return tuple(range(self.count))
+
+    def output_memory(self, inputs: Sequence[Memory]) -> Memory:
+        return tuple(inputs)
 
     def infer(self, *xs: Spec) -> Spec:
         return list_spec(next((x for x in xs if flows(x)), xs[0]))
@@ -121,6 +128,11 @@ class UnpackList(Op):
     count: int
     element: Spec = field(compare=False)
     views: ClassVar[Any] = (0,)
+    follows_memory: ClassVar[bool] = True
+
+    def output_memory(self, inputs: Sequence[Memory]) -> Memory:
+        (packed,) = inputs
+        return packed[self.index] if isinstance(packed, tuple) else packed
 
     def infer(self, x: Spec) -> Spec:
         return list_spec(self.element)

@@ -129,6 +129,9 @@ class Spec:
 
 #: The most outputs that an operation can have.
 MAX_OUTPUTS = 1 << 16
+#: Whether a value lies in the host's memory though its device has another; of a list of lists that
+#: lie apart, this of each.
+Memory = bool | tuple["Memory", ...]
 #: For `Op.host_inputs`: all inputs, and all but the first.
 FROM_0, FROM_1 = range(MAX_OUTPUTS), range(1, MAX_OUTPUTS)
 
@@ -235,6 +238,8 @@ class Op(Immutable):
         host_inputs, host_outputs: Positions of the inputs and outputs that lie in the host's
             memory, whatever device the kernel is for: shapes, axes, indices that steer. A range
             where there may be any number of them: `inputs_on_host` says which there are.
+        follows_memory: Hands on what it takes, in whichever memory of its device that lies: see
+            `output_memory`.
         memory_order: How arrays lie in memory. Row-major: no stride is smaller than that of a later
             axis, as in C order and in parts of it. "K": new, and in C order where the inputs are
             row-major; where it has a template as well, it is element-wise. "C": in C order; "C2":
@@ -285,6 +290,7 @@ class Op(Immutable):
     views: ClassVar[tuple[int, ...]] = ()
     host_inputs: ClassVar[tuple[int, ...] | range] = ()
     host_outputs: ClassVar[tuple[int, ...] | range] = ()
+    follows_memory: ClassVar[bool] = False
     grad_reads: ClassVar[tuple[str, ...]] = ()
     passes_slices: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
@@ -465,6 +471,10 @@ class Op(Immutable):
     def outputs_on_host(self, count: int) -> frozenset[int]:
         """Returns the positions of those of `count` outputs that lie in the host's memory."""
         return _positions(self.host_outputs, count)
+
+    def output_memory(self, inputs: Sequence[Memory]) -> Memory:
+        """Where the output lies, of an op with `follows_memory`: by default as the first input."""
+        return inputs[0]
 
     def cost(self, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> Cost:
         """The flops and bytes of one invocation, by default one flop per element."""

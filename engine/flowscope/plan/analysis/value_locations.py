@@ -3,10 +3,11 @@
 What a node gives lies on its device. For branches and loops that follows from what is in them: a
 loop's variable lies where its next value is made (one that stays as it is, where it starts), a
 branch's result where the branch makes it that makes one at all, `then` before `else`, and a list
-where the values lie that it keeps. Variables that only take each other's values lie together, where
-the first of them starts that starts somewhere. So it does not matter which one is asked for first,
-and transfers of values change none of it: whoever asks before and after they are put in hears the
-same.
+where the values lie that it keeps. An op that hands on what it takes (`Op.follows_memory`) takes it
+in whichever memory of its device it lies. Variables that only take each other's values lie
+together, where the first of them starts that starts somewhere. So it does not matter which one is
+asked for first, and transfers of values change none of it: whoever asks before and after they are
+put in hears the same.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from flowscope.graph.op import Memory
 from flowscope.plan.ir.lowering import is_ambient
 from flowscope.plan.ir.memories import is_host
 from flowscope.plan.ir.program import Node, Program, Value
@@ -24,12 +26,12 @@ class ValueLocation(NamedTuple):
     """A device, and whether a value is in the host's memory there though the device has another."""
 
     device: str
-    in_host: bool
+    in_host: Memory
 
 
-def located(device: str, in_host: bool = False) -> ValueLocation:
+def located(device: str, in_host: Memory = False) -> ValueLocation:
     """Returns a device's own memory or the host's: for a CPU both are one."""
-    return ValueLocation(device, in_host and not is_host(device))
+    return ValueLocation(device, False if is_host(device) else in_host)
 
 
 class ValueLocations:
@@ -50,6 +52,8 @@ class ValueLocations:
         self._numbers: dict[Node, int] = {}
         #: The units of more than one member, by member.
         self._units: dict[Value, tuple[Value, ...]] = {}
+        #: What is handed on, and whose location is being found.
+        self._asked: set[Value] = set()
         self._enter(program)
 
     def _enter(self, program: Program) -> None:
@@ -70,8 +74,23 @@ class ValueLocations:
             return None
         if isinstance(node, LoopNode):  # how often it runs
             return located(node.device, True)
+        if node.op.follows_memory:
+            return self._handed_on(value, node)
         in_host = node.op.outputs_on_host(len(node.outputs))
         return located(node.device, value.index in in_host)
+
+    def of_input(self, node: Node, value: Value) -> ValueLocation:
+        """Returns where a node takes an input that it hands on: wherever it lies on its device."""
+        at = self.of(value)
+        return located(node.device) if at is None or at.device != node.device else at
+
+    def _handed_on(self, value: Value, node: Node) -> ValueLocation:
+        if value in self._asked:  # it is handed round in a loop: whatever else it is tells
+            return located(node.device)
+        self._asked.add(value)
+        memories = [self.of_input(node, x).in_host for x in node.inputs]
+        self._asked.discard(value)
+        return located(node.device, node.op.output_memory(memories))
 
     def variable(self, loop: LoopNode, index: int) -> ValueLocation:
         """Returns where a variable of a loop lies."""

@@ -136,7 +136,11 @@ class _Transfers:
             maker = value.node
             if is_cpu and maker is not None and maker.device == device and not maker.blocks:
                 continue
-            self._use(value, located(device, i in in_host), _Use(block, node, i))
+            if node.op.follows_memory:
+                to = self._locations.of_input(node, value)
+            else:
+                to = located(device, i in in_host)
+            self._use(value, to, _Use(block, node, i))
 
     def _cond(self, node: CondNode, block: _Block) -> None:
         self._use(node.pred, located(node.device, True), _Use(block, node, 0))
@@ -157,7 +161,9 @@ class _Transfers:
             inner = self._inner(condition, block, node)
             self._use(condition.fetches[0], located(node.device, True), _Use(inner, None, 0))
         inner = self._inner(node.body, block, node)
-        for i, (value, to) in enumerate(zip(node.next_values, variables, strict=True)):
+        places = [*variables, *map(self._locations.of, node.kept)]
+        for i, (value, to) in enumerate(zip(node.body.fetches, places, strict=True)):
+            assert to is not None
             self._use(value, to, _Use(inner, None, i))
 
     def _inner(self, program: Program, around: _Block, owner: Node) -> _Block:
@@ -181,7 +187,7 @@ class _Transfers:
             return
         if value.spec.dtype is variant:
             raise _on_two_devices(value, source, to, use)
-        self._uses.setdefault((value, to.device), []).append((use, to.in_host))
+        self._uses.setdefault((value, to.device), []).append((use, bool(to.in_host)))
 
     # -- where transfers stand ------------------------------------------------------------------
 
@@ -190,7 +196,7 @@ class _Transfers:
         source = self._locations.of(value) or located(device, True)
         memories = dict.fromkeys(in_host for _, in_host in found)
         if len(memories) == 2:
-            in_host = source.in_host or is_host(source.device)
+            in_host = bool(source.in_host) or is_host(source.device)
             come = self._transfer(value, source.device, (device, in_host), [u for u, _ in found])
             self._taken.update((u, come) for u, wanted in found if wanted is in_host)
             value, source = come, ValueLocation(device, in_host)
