@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from gpu_traffic import MUTANTS, check, is_found
 from placed_programs import MODES, PlacedProgram
-from simulated_cupy import simulated_gpus
+from simulated_cupy import CUDARuntimeError, simulated_gpus
 
 import flowscope as fs
+from flowscope.errors import UnavailableError
 
 DEVICES = ["/cpu:0", "/gpu:0", "/gpu:1"]
 
@@ -73,6 +74,30 @@ def test_branches_in_branches_keep_values_of_both_memories_for_gradients(mode):
         with simulated_gpus(5), fs.Session(graph=graph, config=config) as sess:
             for got, expected in zip(sess.run(fetches, {x: fed}), want, strict=True):
                 np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_driver_that_fails_is_told_as_such_and_the_cpu_goes_on(mode, graph):
+    x = fs.placeholder(fs.float32, [2])
+    with fs.device("/gpu:0"):
+        y = fs.exp(x)
+        total = fs.reduce_sum(y)
+    with fs.device("/cpu:0"):
+        v = fs.Variable([1.0, 2.0])
+        step, minus = v.assign_add(x), fs.negative(x)
+    fed = {x: np.zeros(2, "f")}
+    config = fs.ConfigProto(device_count={"GPU": 1}, mode=mode)
+    with simulated_gpus(4) as schedule, fs.Session(config=config) as sess:
+        sess.run(v.initializer)
+        assert sess.run(total, fed) == 2.0
+        schedule.failure = CUDARuntimeError("cudaErrorIllegalAddress: an illegal access")
+        for fetches in (total, y, [y, step]):  # the others are planned only now
+            with pytest.raises(UnavailableError, match="driver of the GPU.*cudaErrorIllegalAdd"):
+                sess.run(fetches, fed)
+        assert sess.run([minus, v], {x: [1.0, 2.0]})[0].tolist() == [-1.0, -2.0]
+        assert sess.run(step, {x: [1.0, 1.0]}).tolist() == [2.0, 3.0]
+        schedule.failure = None
+        assert sess.run(total, fed) == 2.0
 
 
 def test_training_without_fetches_waits_for_nothing():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from flowscope.errors import UnavailableError
 from flowscope.graph.devices import DeviceSpec
 from flowscope.graph.lazy import frozen
 from flowscope.graph.values.host_values import on_host
@@ -43,6 +44,21 @@ class DeviceMemory:
     used_bytes: int
     total_bytes: int
     peak_bytes: int = 0
+
+
+def driver_failure(error: BaseException) -> UnavailableError | None:
+    """Returns the error for one that a GPU's driver has raised; None for another one.
+
+    The driver tells of a failed kernel at some later call, so the operation that meets the error
+    need not have caused it. After most of its errors a process cannot use the GPU any more.
+    """
+    if type(error).__name__ != "CUDARuntimeError":  # only the back end imports CuPy
+        return None
+    return UnavailableError(
+        f"the driver of the GPU has failed: {error}. Maybe an earlier kernel has caused it. If "
+        "the next step fails too, the GPU is lost to this process: restart the process, or give "
+        "the operations a CPU"
+    )
 
 
 class Device(ABC):

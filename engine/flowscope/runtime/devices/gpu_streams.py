@@ -25,6 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from flowscope.runtime.devices.device import driver_failure
+
 #: Returns arrays of the host once they have come.
 Arrival = Callable[[], list[Any]]
 
@@ -164,7 +166,12 @@ class ActiveGpu:
 
     def __enter__(self) -> None:
         streams = self._streams
-        streams.device.__enter__()
+        try:
+            streams.device.__enter__()
+        except RuntimeError as e:
+            if (failure := driver_failure(e)) is None:
+                raise
+            raise failure from e
         caller = streams._cupy.cuda.get_current_stream()
         if caller.ptr and caller != streams.compute:
             self._caller = caller

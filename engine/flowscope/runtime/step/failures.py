@@ -26,6 +26,7 @@ from flowscope.plan.ir.invocation import Invocation, InvocationError
 from flowscope.plan.ir.origins import named
 from flowscope.plan.ir.program import Node
 from flowscope.plan.plan import Plan
+from flowscope.runtime.devices.device import driver_failure
 
 if TYPE_CHECKING:
     from flowscope.runtime.step.step import Step
@@ -151,6 +152,8 @@ def _as_op_error(error: Exception) -> OpError:
         return ResourceExhaustedError(f"out of memory: {error}")
     if isinstance(error, ValueError | TypeError | IndexError | ZeroDivisionError):
         return InvalidArgumentError(said(error))
+    if (failure := driver_failure(error)) is not None:
+        return failure
     return UnknownError(f"{type(error).__name__}: {said(error)}")
 
 
