@@ -112,11 +112,12 @@ def in_a_group(model, sess, hosts):
         model.run(sess)
     states = [h.containers["stepped"].variables()[f"v{i}"] for i, h in enumerate(hosts)]
     for at in range(counter.count):
+        before = float(states[2].value[0])
         with frozen(hosts[2], at) as freezer:
             run = Run(sess, model.update, {model.fed: [1.0]})
             run.start()
             assert freezer.is_frozen.wait(10)
-            if states[0].undo_log is not None:
+            if states[0].undo_log is not None and states[2].value[0] == before:  # it cannot end
                 yield run, freezer, states
                 return
             freezer.thaw()
