@@ -319,7 +319,8 @@ def held(sess, y, feed, **options):
 def test_a_stop_ends_with_a_deadline_a_close_or_a_stop(sess):
     x, a, _, _, y = chain()
     sess.debug.break_before(a)
-    limit = fs.RunOptions(timeout_in_ms=300)
+    sess.plan(y, [x])
+    limit = fs.RunOptions(timeout_in_ms=500)
     thread, box, stop = held(sess, y, {x: FEED}, options=limit)
     thread.join(PATIENCE_S)
     assert isinstance(box["error"], fs.errors.DeadlineExceededError)

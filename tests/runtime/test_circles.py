@@ -106,6 +106,7 @@ def test_nobody_can_go_on_is_said_only_where_no_other_thread_could_help():
         a, b = (fs.FIFOQueue(3, [fs.float32], [[]]) for _ in range(2))
         here, there = b.enqueue(a.dequeue()), a.enqueue(b.dequeue())
         sess = fs.Session()
+        sess.plan(here), sess.plan(there)
         end = threading.Event()
 
         def run(op, ms):
