@@ -165,6 +165,7 @@ def test_a_watchpoint_ends_the_step_with_its_error(cluster, aside):
 def test_a_deadline_ends_a_step_that_goes_by_turns(cluster, aside):
     loop = chain(1_000_000_000)
     with fs.Session(cluster, config=fs.ConfigProto(operation_timeout_in_ms=1_500)) as sess:
+        sess.plan(loop)
         running = aside(sess.run, loop)
         begun(sess, running)
         sess.debug.break_before("while/body/c", when="max > 100")

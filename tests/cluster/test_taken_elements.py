@@ -156,6 +156,7 @@ def test_a_step_that_ends_badly_elsewhere_has_taken_nothing(
     with session(cluster, mode) as sess:
         sess.run(fill)
         options = fs.RunOptions(timeout_in_ms=500) if how == "deadline" else None
+        sess.plan([taken, waits])
         step = aside(sess.run, [taken, waits], options=options)
         until(lambda: ended_well(hosts[0]))
         error: type[Exception] = fs.errors.DeadlineExceededError
