@@ -114,8 +114,7 @@ class Doors:
             return
         self._given.append(sock)
         self._wake()
-        if self._is_closed:  # it may have closed in this moment
-            self._drop_given()
+        self._drop_given_late()
 
     def close(self) -> None:
         """Ends the thread, and all connections that nobody has been shown for."""
@@ -171,6 +170,10 @@ class Doors:
                 self._selector.register(self._listener, _READ)
             else:
                 self._selector.unregister(self._listener)
+
+    def _drop_given_late(self) -> None:
+        if self._is_closed:  # it has been closed in this moment
+            self._drop_given()
 
     def _drop_given(self) -> None:
         with contextlib.suppress(IndexError):

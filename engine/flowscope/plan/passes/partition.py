@@ -565,7 +565,7 @@ class _Projector:
 
 
 def _is_in_host(at: ValueLocation) -> bool:
-    return at.in_host or is_host(at.device)
+    return bool(at.in_host) or is_host(at.device)
 
 
 def _end(

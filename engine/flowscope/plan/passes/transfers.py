@@ -162,9 +162,9 @@ class _Transfers:
             self._use(condition.fetches[0], located(node.device, True), _Use(inner, None, 0))
         inner = self._inner(node.body, block, node)
         places = [*variables, *map(self._locations.of, node.kept)]
-        for i, (value, to) in enumerate(zip(node.body.fetches, places, strict=True)):
-            assert to is not None
-            self._use(value, to, _Use(inner, None, i))
+        for i, (value, place) in enumerate(zip(node.body.fetches, places, strict=True)):
+            assert place is not None
+            self._use(value, place, _Use(inner, None, i))
 
     def _inner(self, program: Program, around: _Block, owner: Node) -> _Block:
         block = _Block(program, around, owner)
