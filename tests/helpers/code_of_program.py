@@ -20,6 +20,7 @@ from flowscope.plan.ir.program import Program
 from flowscope.plan.ir.serialization import loads
 from flowscope.plan.passes.regions import whole_region
 from flowscope.runtime.state.random_generators import generator
+from flowscope.runtime.threads.blas import one_thread
 
 
 class Job(NamedTuple):
@@ -45,7 +46,8 @@ def computed(program: Program, job: Job) -> list[Any]:
         if made:
             sess.run([v.initializer for v in made])
         states = tuple(sess._planner.state(h.op) for h in region.handles)
-        return list(code.function(sess.gate, job.run, job.feeds, states))
+        with one_thread:  # as steps have it
+            return list(code.function(sess.gate, job.run, job.feeds, states))
 
 
 def computed_elsewhere(jobs: list[Job], env: dict[str, str]) -> list[list[Any]]:

@@ -29,7 +29,8 @@ def shared():
     found = MatrixProducts()
     if not found.compile():
         pytest.skip("needs OpenBLAS")
-    yield found
+    with blas.one_thread:  # as steps have it
+        yield found
     found.stop()
 
 
@@ -59,7 +60,8 @@ def on_one_thread(a, b):
 
 def often(shared, a, b, threads=2, times=8):
     """Returns the products of several calls, those that were shared."""
-    found = [shared.product(a, b, threads) for _ in range(times)]
+    with blas.one_thread:
+        found = [shared.product(a, b, threads) for _ in range(times)]
     return [f for f in found if f is not None]
 
 
@@ -82,9 +84,10 @@ def test_the_bits_are_those_of_one_thread(shared, size, layout, dtype, threads):
 
 
 def test_the_usual_products_are_shared(shared):
-    for layout in LAYOUTS[:3]:
-        a, b = matrix(96, 512, "f4", layout[0]), matrix(512, 384, "f4", layout[1])
-        assert len(often(shared, a, b)) > 2, layout
+    for m, k, n in [(96, 512, 384), (256, 1024, 512), (512, 1024, 512)]:
+        for layout in LAYOUTS[:3]:
+            a, b = matrix(m, k, "f4", layout[0]), matrix(k, n, "f4", layout[1])
+            assert len(often(shared, a, b)) > 2, (m, k, n, layout)
 
 
 @settings(max_examples=25, deadline=None)

@@ -31,8 +31,9 @@ from flowscope.runtime.threads.native_pool import MOST_BLOCKS, RECIPE, NativePoo
 _USUAL = 3
 #: So many multiplications make a block that is worth a hand-over, and one that is long enough.
 _WORTH, _LONG = 1 << 19, 1 << 24
-#: Rows and columns of a block are multiples of so many: BLAS computes tiles.
-_ROWS, _COLUMNS = 16, 64
+#: Rows and columns of a block are multiples of so many: BLAS computes tiles. Those of AVX-512 have
+#: 16 rows, those of AVX2 48.
+_ROWS, _COLUMNS = (16, 48), 64
 #: So many layouts are known at a time.
 _KEPT = 1024
 #: A block that a helper has begun is waited for as long as this times the caller's own.
@@ -190,12 +191,13 @@ class MatrixProducts:
         blocks = min(max(size, m * k * n // _LONG), 2 * size, MOST_BLOCKS, m * k * n // _WORTH)
         if blocks < 2 or min(m, n, k) < 2:
             return None
-        by_rows, by_columns = _step(m, blocks, _ROWS), _step(n, blocks, _COLUMNS)
+        by_rows = [(_step(m, blocks, rows), 0) for rows in _ROWS]
+        by_columns = [(0, _step(n, blocks, _COLUMNS))]
         x, y = (self._like(v) for v in (a, b))
         with blas.one_thread:
             whole = np.matmul(x, y)
-            ways = ((by_rows, 0), (0, by_columns)) if m >= n else ((0, by_columns), (by_rows, 0))
-            for rows, columns in ways:
+            ways = by_rows + by_columns if m >= n else by_columns + by_rows
+            for rows, columns in dict.fromkeys(ways):
                 if rows or columns:
                     cut = self._cut(x, y, rows, columns)
                     if self._is_equal(cut, x, y, whole):
