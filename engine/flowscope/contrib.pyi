@@ -15,10 +15,18 @@ from flowscope.ops.state.containers import (
 from flowscope.ops.tables import (
     contrib as lookup,
 )
+from flowscope.train.cluster import (
+    ps_strategies as training,
+)
+from flowscope.train.optimizers import (
+    lazy_adam as opt,
+)
 
 __all__ = [
     "framework",
     "lookup",
     "nccl",
+    "opt",
     "staging",
+    "training",
 ]

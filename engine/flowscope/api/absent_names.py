@@ -89,9 +89,9 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "contrib.distributions contrib.eager contrib.estimator contrib.feature_column "
      "contrib.gan contrib.grid_rnn contrib.image contrib.keras "
      "contrib.layers contrib.learn contrib.legacy_seq2seq contrib.losses contrib.metrics "
-     "contrib.nn contrib.opt contrib.quantize contrib.rnn contrib.seq2seq contrib.signal "
+     "contrib.nn contrib.quantize contrib.rnn contrib.seq2seq contrib.signal "
      "contrib.slim contrib.stateless contrib.summary contrib.tensorboard contrib.text "
-     "contrib.timeseries contrib.tpu contrib.training contrib.util"),
+     "contrib.timeseries contrib.tpu contrib.util"),
     ("columns of features", "make columns with NumPy or pandas, and feed arrays",
      "feature_column sparse.cross sparse.cross_hashed"),
     ("several machines", "connect with a Dask cluster, whose workers are the tasks: "

@@ -180,6 +180,8 @@ LAZY_PARTS = {
         "flowscope.ops.collective": "nccl",
         "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",
+        "flowscope.train.cluster": "ps_strategies=training",
+        "flowscope.train.optimizers": "lazy_adam=opt",
     },
     "image": {
         "flowscope.ops.input.images": "*",

@@ -21,6 +21,8 @@ PART_NAMES = {
         "flowscope.ops.collective": "nccl",
         "flowscope.ops.state.containers": "staging",
         "flowscope.ops.tables": "contrib=lookup",
+        "flowscope.train.cluster": "ps_strategies=training",
+        "flowscope.train.optimizers": "lazy_adam=opt",
     },
     "image": {
         "flowscope.ops.input.images": (

@@ -479,8 +479,8 @@ OP_TYPES = {
     ),
     "flowscope.ops.state.training_ops": (
         "ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam ApplyCenteredRMSProp ApplyFtrl "
-        "ApplyGradientDescent ApplyMomentum ApplyProximalAdagrad ApplyProximalGradientDescent "
-        "ApplyRMSProp"
+        "ApplyGradientDescent ApplyLazyAdam ApplyMomentum ApplyProximalAdagrad "
+        "ApplyProximalGradientDescent ApplyRMSProp"
     ),
     "flowscope.ops.state.update_groups": "AwaitUpdate BeginUpdate CheckUpdate EndUpdate",
     "flowscope.ops.state.variable_ops": (

@@ -411,6 +411,17 @@ class ApplyAdam(Apply, slots=("m", "v"), calls=16):
 
 
 @frozen
+class ApplyLazyAdam(ApplyAdam):
+    """An Adam update of the rows alone that a sparse gradient has; the others and their moments
+    stay as they are.
+
+    Source: TensorFlow 1's `contrib.opt.LazyAdamOptimizer`.
+    """
+
+    sparse_rule = Apply.sparse_rule
+
+
+@frozen
 class ApplyFtrl(
     Apply,
     slots=("accum", "linear"),

@@ -54,20 +54,21 @@ class RuleOptimizer(Optimizer):
         ]
 
     def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
-        return self._apply(var, grad)
+        return self._apply(self._op, var, grad)
 
     def _apply_sparse(self, grad: IndexedSlices, var: Variable) -> Operation:
-        return self._apply(var, grad.values, grad.indices)
+        return self._apply(self._op, var, grad.values, grad.indices)
 
     def _op_numbers(self) -> list[Tensor]:
         """Returns the op's numbers as tensors, in the op's order."""
         return self._numbers
 
-    def _apply(self, var: Variable, *grad: Tensor) -> Operation:
+    def _apply(self, op: Apply, var: Variable, *grad: Tensor) -> Operation:
+        """Applies an op that takes the slots and numbers to a variable."""
         slots = [self._slots[name][var].handle for name in self._first]
         numbers = [as_dtype_of(t, var) for t in self._op_numbers()]
         kind = "Sparse" if len(grad) > 1 else ""
-        return apply(self._op, var.handle, *slots, *numbers, *grad, name=kind + self._op.type).op
+        return apply(op, var.handle, *slots, *numbers, *grad, name=kind + op.type).op
 
 
 def check_sign(name: str, value: Any, least: float, is_allowed: bool = True) -> None:
