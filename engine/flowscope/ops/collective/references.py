@@ -55,11 +55,7 @@ class ForwardReference(
         return x
 
 
-#: The static shape of the tensor.
-_SAME: Any = object()
-
-
-def forward_reference(tensor: Any, shape: Any = _SAME, name: str | None = None) -> Tensor:
+def forward_reference(tensor: Any, shape: Any = "same", name: str | None = None) -> Tensor:
     """Returns a tensor that stands for one which is built later.
 
     Until `resolve_references` replaces it, its value is that of `tensor`. The gradient goes to the
@@ -68,7 +64,7 @@ def forward_reference(tensor: Any, shape: Any = _SAME, name: str | None = None) 
 
     Args:
         tensor: A tensor of the same dtype as the later one.
-        shape: The static shape of the later one; that of `tensor` by default.
+        shape: The static shape of the later one; "same" for that of `tensor`.
         name: Name of the operation.
 
     Example:
@@ -80,7 +76,8 @@ def forward_reference(tensor: Any, shape: Any = _SAME, name: str | None = None) 
         array([11., 21.], dtype=float32)
     """
     x = convert_to_tensor(tensor)
-    dims = x.spec.shape if shape is _SAME else as_dims(shape)
+    is_same = isinstance(shape, str) and shape == "same"
+    dims = x.spec.shape if is_same else as_dims(shape)
     return apply(ForwardReference(dims), x, name=name)
 
 
