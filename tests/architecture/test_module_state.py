@@ -58,6 +58,7 @@ ALLOWED = {
     "cluster.shipping.own_modules._known": MODULES,
     "cluster.shipping.sent_modules.sent_modules": MODULES,
     "cluster.transport.switch_interval.ShortSwitches._lock": INTERPRETER,
+    "graph.current_step.background": REGISTRY,
     "graph.current_step.preparations_of_threads": "what a thread prepares for a step of its own",
     "graph.current_step.steps_of_threads": "a thread works for one step, of whichever engine",
     "graph.current_step._thread_owners": "in a forked process the threads of all engines are gone",

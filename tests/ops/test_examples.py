@@ -26,11 +26,12 @@ def loops(request, monkeypatch):
 
         with monkeypatch.context() as m:
             m.setattr(native_loops, "_compiled", none)
-            found = example_scan._loops.__wrapped__()
-        monkeypatch.setattr(example_scan, "_loops", lambda: found)
+            found = example_scan.tiers.__wrapped__()
+            assert found.get(10**9).given is memoryview
+        monkeypatch.setattr(example_scan, "tiers", lambda: found)
     else:
         pytest.importorskip("llvmlite")
-        assert example_scan._loops().given is not memoryview
+        assert example_scan.tiers().get(10**9).given is not memoryview
 
 
 def example(**features) -> bytes:

@@ -52,6 +52,11 @@ steps_of_threads: dict[int, Any] = {}
 preparations_of_threads: dict[int, Any] = {}
 
 
+#: Begins a function on a thread of the process, and returns what waits for its end; the runtime
+#: puts it in, for floors that have no threads.
+background: list[Callable[[Callable[[], None]], Callable[[], None]]] = []
+
+
 def check_preparation() -> None:
     """Raises if what this thread prepares is to end; planning asks between two passes."""
     found = preparations_of_threads.get(get_ident())

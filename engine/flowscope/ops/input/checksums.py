@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowscope.ops.kernels.native_loops import Bytes, Words32, Words64, loops
+from flowscope.ops.kernels.native_loops import Bytes, LoopTiers, Words32, Words64
 
 __all__ = [
     "DAMAGED",
@@ -32,6 +32,8 @@ _MASK = 0xA282EAD8
 _ALL = 0xFFFFFFFF
 #: Length of the rows that NumPy works on.
 _ROW = 256
+#: So many bytes of a piece of records are as an iteration of Python: NumPy adds up most.
+_QUICK = 16
 #: So many records are found at once.
 MOST_FOUND = 1024
 #: What ends a search: there are enough; the data end within a record; a record is damaged.
@@ -118,22 +120,25 @@ class Found(NamedTuple):
 
 
 class RecordScanner:
-    """Computes checksums and finds records."""
+    """Computes checksums and finds records.
+
+    Attributes:
+        tiers: The loops.
+    """
 
     def __init__(self) -> None:
-        made = loops((checksum, number, search), {"checksum": _checksum_by_rows})
-        self._checksum, _, self._search = made.functions
-        self._given = made.given
-        self._table = made.given(_tables())
+        self.tiers = LoopTiers((checksum, number, search), {"checksum": _checksum_by_rows})
 
     def masked_crc32c(self, data: bytes) -> int:
         """Returns the CRC-32C of bytes, turned and shifted as records have it."""
-        return self._checksum(data, 0, len(data), self._table)
+        made = self.tiers.get(len(data) // _QUICK)
+        return made.functions[0](data, 0, len(data), made.given(_tables()))
 
     def records(self, data: bytes, at: int) -> Found:
         """Returns the records that begin at a place."""
         found = np.empty(2 * MOST_FOUND + 3, np.uint64)
-        count = self._search(data, at, len(data), self._table, self._given(found))
+        made = self.tiers.get((len(data) - at) // _QUICK)
+        count = made.functions[2](data, at, len(data), made.given(_tables()), made.given(found))
         next_, length, why = found[2 * MOST_FOUND :].tolist()
         flat = found[: 2 * count].tolist()
         pairs = zip(flat[::2], flat[1::2])
@@ -142,7 +147,7 @@ class RecordScanner:
 
 @functools.cache
 def scanner() -> RecordScanner:
-    """Returns the process's scanner: its loops are compiled when it is first used."""
+    """Returns the process's scanner."""
     return RecordScanner()
 
 

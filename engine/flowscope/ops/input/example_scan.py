@@ -19,7 +19,7 @@ import numpy as np
 
 from flowscope.graph.values.dtypes import DType
 from flowscope.graph.values.expected import expected
-from flowscope.ops.kernels.native_loops import Bytes, Words64, loops
+from flowscope.ops.kernels.native_loops import Bytes, LoopTiers, Words64
 
 __all__ = ["CONTEXT", "FEATURE_LISTS", "Batch", "Places", "Values"]
 
@@ -305,7 +305,6 @@ class Batch:
         self._starts = np.zeros(self._count + 1, np.uint64)
         np.cumsum([len(s) for s in serialized], out=self._starts[1:], dtype=np.uint64)
         self._state = np.zeros(4, np.uint64)
-        self._given_state = _loops().given(self._state)
         self._names = names
 
     def __len__(self) -> int:
@@ -325,10 +324,10 @@ class Batch:
         names = [key.encode() for key in keys]
         ends = np.array([len(names), *np.cumsum([len(n) for n in names])], np.uint64)
         found = np.zeros((self._count, len(names), 2), np.uint64)
-        scan, given = _loops().find, _loops().given
-        bad = scan(
+        functions, given = tiers().get(_PER_NAME * self._count * (1 + len(names)))
+        bad = functions[_FIND](
             self._data, given(self._starts), self._count, field, b"".join(names), given(ends),
-            self._given_state, given(found.reshape(-1)),
+            given(self._state), given(found.reshape(-1)),
         )  # fmt: skip
         if bad:
             raise self._malformed(bad - 1)
@@ -340,7 +339,7 @@ class Batch:
         Raises:
             InvalidArgumentError: if a list is no message.
         """
-        lengths, out = self._read(_loops().steps, where, (slot,), 2)
+        lengths, out = self._read(_STEPS, where, (slot,), 2)
         found = out.reshape(-1, 1, 2)
         return lengths, Places(found, np.repeat(where.owners, np.maximum(lengths, 0)))
 
@@ -357,7 +356,7 @@ class Batch:
             InvalidArgumentError: if a feature is no message, or its values are of another dtype.
         """
         kind = _KINDS[dtype.name]
-        lengths, out = self._read(_loops().values, where, (slot, kind), 2 if kind == 1 else 1)
+        lengths, out = self._read(_VALUES, where, (slot, kind), 2 if kind == 1 else 1)
         if len(lengths) and lengths.min() < -1:
             index = int(np.argmax(lengths < -1))
             got = _NAMES[int(lengths[index]) + 4]
@@ -372,17 +371,22 @@ class Batch:
             return Values(lengths, out.astype(np.uint32).view(np.float32))
         return Values(lengths, out.view(np.int64))
 
-    def _read(self, scan: Any, where: Places, what: tuple[int, ...], size: int) -> tuple[Any, Any]:
+    def _read(self, which: int, where: Places, what: tuple[int, ...], size: int) -> tuple[Any, Any]:
         """Reads where the room needed is small whatever the bytes hold; else counts before."""
-        given = _loops().given
         flat = where.places.reshape(-1)
         count, width = where.places.shape[:2]
+        own = where.places[:, what[0]]
+        # Numbers are read byte by byte, other values are passed over.
+        is_bytewise = which == _VALUES and what[1] > 1
+        bytes_ = int((own[:, 1] - own[:, 0]).sum()) if is_bytewise else 0
+        functions, given = tiers().get(_PER_NAME * count + bytes_)
+        scan = functions[which]
         lengths = np.empty(count, np.uint64)
         first, last = given(flat), given(lengths)
 
         def scanned(is_filling: int, out: Any) -> int:
             total: int = scan(
-                self._data, first, count, width, *what, is_filling, self._given_state, last,
+                self._data, first, count, width, *what, is_filling, given(self._state), last,
                 given(out),
             )  # fmt: skip
             if total < 0:
@@ -402,15 +406,13 @@ class Batch:
         return expected("a serialized example", f"other bytes in {self.label(index)}")
 
 
-class _Loops(NamedTuple):
-    find: Any
-    steps: Any
-    values: Any
-    given: Any
+#: The loops that are called, by their places; iterations of Python per name that is looked for.
+_FUNCTIONS = (varint, payload, slot_of, entry, find, steps, chunk, values)
+_FIND, _STEPS, _VALUES = 4, 5, 7
+_PER_NAME = 16
 
 
 @functools.cache
-def _loops() -> _Loops:
-    """The process's loops, compiled when they are first used."""
-    made = loops((varint, payload, slot_of, entry, find, steps, chunk, values), {})
-    return _Loops(made.functions[4], made.functions[5], made.functions[7], made.given)
+def tiers() -> LoopTiers:
+    """The process's loops."""
+    return LoopTiers(_FUNCTIONS, {})

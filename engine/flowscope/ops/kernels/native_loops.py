@@ -7,6 +7,9 @@ It has assignments, `if`, `while`, `break`, `continue`, `return`, arithmetic, bi
 it. A name that it does not assign is an integer of its module. Shifts to the right fill up with
 zeros, and Python has no bound: what grows beyond 64 bits has to be masked.
 
+LLVM takes some tenths of a second for a few loops. So they run as Python first while a thread
+compiles them, and a call with much to do waits for that: see `LoopTiers`.
+
 Compiled loops run without the interpreter's lock. They check no index: the loop has to.
 
 Source: LLVM's language reference.
@@ -22,7 +25,9 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Bytes", "NativeLoops", "Words32", "Words64", "loops"]
+from flowscope.graph.current_step import background
+
+__all__ = ["Bytes", "LoopTiers", "NativeLoops", "Words32", "Words64"]
 
 #: Arrays of unsigned integers of 8, 32 and 64 bits: `bytes`, or NumPy's arrays in C order.
 Bytes: TypeAlias = Any
@@ -50,21 +55,55 @@ class NativeLoops(NamedTuple):
     given: Callable[[Any], Any]
 
 
-def loops(
-    functions: Sequence[Callable[..., int]], slow: Mapping[str, Callable[..., int]]
-) -> NativeLoops:
-    """Returns the functions, compiled where that is possible.
+#: Iterations that Python does rather than wait for machine code: a tenth of a second, of which LLVM
+#: takes several.
+_FEW = 100_000
+
+
+class LoopTiers:
+    """Loops that run as Python until a thread has compiled them.
 
     Args:
         functions: The loops.
         slow: What stands, where nothing is compiled, for those of them that NumPy does quicker than
             Python; by name.
     """
-    try:
-        return NativeLoops(_compiled(functions), lambda array: array.ctypes.data)
-    except (ImportError, RuntimeError):
+
+    def __init__(
+        self, functions: Sequence[Callable[..., int]], slow: Mapping[str, Callable[..., int]]
+    ) -> None:
+        self._functions = functions
         # The elements of a view are Python's integers, which do not overflow.
-        return NativeLoops(tuple([_as_python(f, slow) for f in functions]), memoryview)
+        self._now = NativeLoops(tuple([_as_python(f, slow) for f in functions]), memoryview)
+        self._is_final = False
+        self._wait: Callable[[], None] | None = None
+        self._iterations = 0
+
+    def get(self, iterations: int) -> NativeLoops:
+        """The functions for a call, compiled if they are or if that is worth the wait.
+
+        Args:
+            iterations: About how many of its loops Python would run.
+        """
+        if self._is_final:
+            return self._now
+        if self._wait is None and background:
+            self._wait = background[0](self._compile)
+        self._iterations += iterations
+        if iterations > _FEW or (self._wait is None and self._iterations > _FEW):
+            if self._wait is not None:
+                self._wait()
+            if not self._is_final:
+                self._compile()
+        return self._now
+
+    def _compile(self) -> None:
+        try:
+            self._now = NativeLoops(_compiled(self._functions), lambda array: array.ctypes.data)
+        except (ImportError, RuntimeError):
+            pass  # Python goes on
+        finally:
+            self._is_final = True
 
 
 def _as_python(function: Any, slow: Mapping[str, Callable[..., int]]) -> Callable[..., int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flowscope.graph.current_step import background
 from flowscope.graph.values.host_values import on_host
 from flowscope.runtime.devices.device import Device, DeviceMemory, MakeTasks, ParallelFor
 
@@ -68,3 +70,17 @@ class Cpu(Device):
 
     def active(self) -> AbstractContextManager[Any]:
         return nullcontext()
+
+
+def _in_background(job: Callable[[], None]) -> Callable[[], None]:
+    """Has the thread that compiles loops do a job; returns what waits for its end."""
+    from flowscope.runtime.threads.native_loops import native_compiler  # most programs have none
+
+    compiler = native_compiler()
+    if compiler is not None:
+        return compiler.run(job)
+    job()  # there is nothing that could be compiled
+    return lambda: None
+
+
+background.append(_in_background)

@@ -229,7 +229,7 @@ class NativeCompiler:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[NativeLoop] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._thread: threading.Thread | None = None
         self._made: OrderedDict[str, _Code] = OrderedDict()
         self._is_closed = False
@@ -243,8 +243,24 @@ class NativeCompiler:
 
     def compile(self, loop: NativeLoop) -> None:
         """Has the thread compile a loop; returns at once."""
+        self._begin(lambda: self.compile_now(loop))
+
+    def run(self, job: Callable[[], None]) -> Callable[[], None]:
+        """Has the thread do a job, which raises nothing; returns what waits for its end."""
+        is_done = threading.Event()
+
+        def do() -> None:
+            try:
+                job()
+            finally:
+                is_done.set()
+
+        self._begin(do)
+        return lambda: _wait(is_done)
+
+    def _begin(self, job: Callable[[], None]) -> None:
         with self._lock:
-            self._waiting.append(loop)
+            self._waiting.append(job)
             thread = self._thread
             if thread is None or not thread.is_alive():
                 thread = threading.Thread(target=self._work, name="flowscope-loops", daemon=True)
@@ -267,8 +283,8 @@ class NativeCompiler:
                 if not self._waiting or self._is_closed:
                     self._thread = None
                     return
-                loop = self._waiting.popleft()
-            self.compile_now(loop)
+                job = self._waiting.popleft()
+            job()
 
     def compile_now(self, loop: NativeLoop) -> None:
         """Compiles a loop, or refuses it; not on two threads at once."""
@@ -295,6 +311,11 @@ class NativeCompiler:
         thread, self._is_closed = self._thread, True
         if thread is not None:
             thread.join(_PATIENCE_S)
+
+
+def _wait(is_done: threading.Event) -> None:
+    """Waits for a job; in a forked process nobody does it, and the wait is given up."""
+    is_done.wait(_PATIENCE_S)
 
 
 @functools.cache
