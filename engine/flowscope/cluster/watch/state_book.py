@@ -7,8 +7,8 @@ question*. The next plan that uses some of it says so; the task refuses what is 
 makes anything. What is there - the task had only been cut off, or another session has made it anew
 in a named container - is in question no more.
 
-A variable that was lost has a value again once it is written, and a table is there again once it
-is initialised or restored. A queue or a lock is made anew for a session that has begun anew: a new
+A variable that was lost has a value again once it is written, and a table or an iterator is there
+again once it is initialised or restored. A queue or a lock is made anew for a session that has begun anew: a new
 one, or one that has restored a checkpoint or run the initializers of all its global variables.
 """
 
@@ -38,7 +38,8 @@ _TABLE_LOST = (
 _LOST = (
     "{what} was lost with {task}, and all that it had: {why}. It is made anew, and empty, for a "
     "session that begins anew: restore a checkpoint (Saver.restore), or run "
-    "fs.global_variables_initializer(), or make a new session. Then fill it again"
+    "fs.global_variables_initializer(), or make a new session. Then fill it again; an iterator is "
+    "there again once its initializer has run"
 )
 
 

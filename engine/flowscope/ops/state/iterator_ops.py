@@ -66,7 +66,7 @@ class _IteratorOp(Op, abstract=True, is_stateful=True, is_differentiable=False, 
 
 
 @frozen
-class MakeIterator(_IteratorOp):
+class MakeIterator(_IteratorOp, makes_anew=True):
     """Sets an iterator on a dataset: it begins anew.
 
     Shapes: handle [], dataset [] ->
@@ -213,7 +213,7 @@ class SerializeIterator(_Asks):
 
 
 @frozen
-class DeserializeIterator(_IteratorOp):
+class DeserializeIterator(_IteratorOp, makes_anew=True):
     """Brings an iterator to a position; one without a dataset once it gets one.
 
     Attributes: `function` as of `IteratorGetNext`.
