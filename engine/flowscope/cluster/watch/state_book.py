@@ -8,8 +8,9 @@ makes anything. What is there - the task had only been cut off, or another sessi
 in a named container - is in question no more.
 
 A variable that was lost has a value again once it is written, and a table or an iterator is there
-again once it is initialised or restored. A queue or a lock is made anew for a session that has begun anew: a new
-one, or one that has restored a checkpoint or run the initializers of all its global variables.
+again once it is initialised or restored. A queue or a lock is made anew for a session that has
+begun anew: a new one, or one that has restored a checkpoint or run the initializers of all its
+global variables.
 """
 
 from __future__ import annotations
