@@ -255,14 +255,18 @@ def _numbers(value: Any) -> Any:
 
 
 def _all_text(array: Any) -> bool:
-    return all(isinstance(v, str | bytes) for v in array.reshape(-1))
+    kinds = set(map(type, array.reshape(-1).tolist()))
+    return all(issubclass(kind, str | bytes) for kind in kinds)
 
 
 def _strings(found: Any, value: Any, dtype: DType | None) -> Any:
     if dtype is not None and dtype is not string:
         raise DTypeError(f"expected {dtype}, got {_short(value)} of type string")
+    flat = found.reshape(-1).tolist()
+    if set(map(type, flat)) == {bytes}:
+        return np.array(found, object)[()]
     out = np.empty(found.shape, object)
-    out.reshape(-1)[:] = [as_bytes(v) for v in found.reshape(-1).tolist()]
+    out.reshape(-1)[:] = [as_bytes(v) for v in flat]
     return out[()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -182,13 +183,16 @@ def _sparse(counts: list[Any], flat: Any, is_single: bool) -> tuple[Any, Any, An
 
 
 def _size(dims: Dims) -> int:
-    return int(np.prod(dims, dtype=np.int64))
+    return math.prod(dims)
 
 
 def _fixed(batch: Batch, key: str, got: Values, dims: Dims, default: Array) -> Array:
     """The values of features that all have one shape, which the default has too."""
-    size, is_missing = _size(dims), got.lengths < 0
-    wrong = ~is_missing & (got.lengths != size)
+    size, lengths = _size(dims), got.lengths
+    if (lengths == size).all():  # as mostly
+        return got.flat.reshape(len(batch), *dims)
+    is_missing = lengths < 0
+    wrong = ~is_missing & (lengths != size)
     if wrong.any():
         index = int(np.argmax(wrong))
         who = batch.label(index)

@@ -12,6 +12,7 @@ example.proto for the messages.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -302,8 +303,7 @@ class Batch:
     def __init__(self, serialized: Sequence[bytes], names: Sequence[bytes] = ()) -> None:
         self._data = b"".join(serialized)
         self._count = len(serialized)
-        self._starts = np.zeros(self._count + 1, np.uint64)
-        np.cumsum([len(s) for s in serialized], out=self._starts[1:], dtype=np.uint64)
+        self._starts = np.array([0, *itertools.accumulate(map(len, serialized))], np.uint64)
         self._state = np.zeros(4, np.uint64)
         self._names = names
 
@@ -322,7 +322,7 @@ class Batch:
             InvalidArgumentError: if one of them is no example.
         """
         names = [key.encode() for key in keys]
-        ends = np.array([len(names), *np.cumsum([len(n) for n in names])], np.uint64)
+        ends = np.array([len(names), *itertools.accumulate(map(len, names))], np.uint64)
         found = np.zeros((self._count, len(names), 2), np.uint64)
         functions, given = tiers().get(_PER_NAME * self._count * (1 + len(names)))
         bad = functions[_FIND](

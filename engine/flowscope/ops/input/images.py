@@ -122,7 +122,7 @@ class DecodeImage(_ImageOp):
         has_alpha = "A" in image.mode or "transparency" in image.info
         own = {"1": 1, "L": 2 if has_alpha else 1, "LA": 2}.get(image.mode, 4 if has_alpha else 3)
         count = self.channels or own
-        array = np.asarray(image.convert(_MODES[count]))
+        array = np.asarray(image if image.mode == _MODES[count] else image.convert(_MODES[count]))
         return array.reshape(*array.shape[:2], count)
 
     def _converted(self, pixels: Array) -> Array:

@@ -99,11 +99,16 @@ class LoopTiers:
 
     def _compile(self) -> None:
         try:
-            self._now = NativeLoops(_compiled(self._functions), lambda array: array.ctypes.data)
+            self._now = NativeLoops(_compiled(self._functions), _address)
         except (ImportError, RuntimeError):
             pass  # Python goes on
         finally:
             self._is_final = True
+
+
+def _address(array: Any) -> int:
+    # In a third of the time of `array.ctypes.data`.
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
 def _as_python(function: Any, slow: Mapping[str, Callable[..., int]]) -> Callable[..., int]:
