@@ -10,19 +10,25 @@ waits. What happens follows from a seed, when it comes does not.
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import signal
+import sys
 import threading
 from typing import Any
 
 import flowscope as fs
 from flowscope import errors
+from flowscope.runtime.session.runner import Runner
 
+#: What a step is within, on the stack.
+RUN_STEP = Runner._step.__code__
 #: Elements that there are, and seconds after which a thread has hung.
 ELEMENTS, PATIENCE_S = 40, 30.0
 #: How a cycle ends.
 ENDS = (
     "the coordinator", "an error", "the end of the input", "a cancelled queue", "a stopped step",
-    "a closed session", "a deadline",
+    "a closed session", "a deadline", "Ctrl-C",
 )  # fmt: skip
 #: What may happen before.
 MEANWHILE = ("nothing", "a pause", "a look", "a trace", "an operation is added", "slow motion")
@@ -88,6 +94,39 @@ class Cycle:
         finally:
             self.is_enough.set()
 
+    def consume_until_interrupted(self, session: Any) -> None:
+        """Takes elements on the main thread; another one sends the process Ctrl-C meanwhile."""
+        is_over = False
+
+        def handler(*_: Any) -> None:
+            # Behind a step the test itself would lose what it has just got.
+            nonlocal is_over
+            is_over = True
+            frame: Any = sys._getframe()
+            while frame is not None and frame.f_code is not RUN_STEP:
+                frame = frame.f_back
+            if frame is not None:
+                raise KeyboardInterrupt
+
+        def send() -> None:
+            self.is_enough.wait(PATIENCE_S)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        before = signal.signal(signal.SIGINT, handler)
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            while not is_over:
+                self.taken += session.run([self.pipeline.one])[0].reshape(-1).tolist()
+                if len(self.taken) >= self.enough:
+                    self.is_enough.set()
+        except (KeyboardInterrupt, *_ENDED):
+            pass
+        finally:
+            self.is_enough.set()
+            sender.join(PATIENCE_S)
+            signal.signal(signal.SIGINT, before)
+
     def run(self) -> None:
         """Runs it, and checks that nothing is lost or left."""
         before = set(threading.enumerate())
@@ -125,6 +164,8 @@ class Cycle:
             thread.start()
             threads.append(thread)
         self._meanwhile(session)
+        if self.end == "Ctrl-C":
+            self.consume_until_interrupted(session)
         self.is_enough.wait(PATIENCE_S)
         self._end(session, coordinator)
         coordinator.request_stop()

@@ -337,3 +337,38 @@ def test_alarms_at_any_instruction_lose_nothing(graph, handled, mode, no_gc_call
             assert all(x.is_initialized and not x._lock.locked() for x in states)
             a, b = s.run([v, w])
             assert (a == b).all()
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, LateError])
+def test_who_is_interrupted_behind_the_last_safepoint_loses_no_element(
+    graph, handled, monkeypatch, mode, error
+) -> None:
+    """The step has ended well, but nobody gets what it has taken."""
+
+    def handler(signum, frame):
+        raise error
+
+    handled(signal.SIGINT, handler)
+    queue = fs.FIFOQueue(3, fs.int64, [])
+    written = fs.Variable(0, dtype=fs.int64, name="written")
+    taken, seen = queue.dequeue(), written.assign(queue.dequeue())
+    with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
+        sess.run([queue.enqueue_many([[1, 2, 3]]), written.initializer])
+        left = type(sess.gate).left
+        sess.gate.set_pace(1e-6)  # so that the gate is told of the step's end
+
+        def signalled(gate, step):
+            left(gate, step)
+            if step.call.plan.request.fetches:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(sess.gate), "left", signalled)
+            with pytest.raises(error):
+                sess.run(taken)
+            with pytest.raises(error):
+                sess.run(seen)
+        sess.gate.set_pace(0.0)
+        assert sess.run(written) == 1  # what was written may have been seen: it is not taken back
+        assert [int(sess.run(taken)) for _ in range(2)] == [2, 3]

@@ -86,6 +86,7 @@ class Runner:
         step = Step(call, around, gate, self.engine.host_threads, me)
         steps_of_threads[me] = step
         self._latest = call
+        is_done = False
         start = time.perf_counter_ns()
         try:
             if deadline is not None:
@@ -113,6 +114,7 @@ class Runner:
             if gate.raised and not step.is_settled:
                 gate.hold(-2)
             self.steps += 1
+            is_done = True
         except BaseException as e:
             self._failed += 1
             if isinstance(e, CancelledError) or not isinstance(e, Exception):
@@ -142,7 +144,7 @@ class Runner:
             if gate.raised:
                 gate.left(step)
             if on_main:
-                interrupt.leave()
+                interrupt.leave(step.failed if is_done and not step.is_settled else None)
         return values
 
     def _rounds(

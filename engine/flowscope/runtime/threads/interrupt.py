@@ -98,18 +98,27 @@ def enter(step: Listener) -> None:
     _around.append(step)
 
 
-def leave() -> None:
-    """Notes that the step has ended; handles the signals that have waited for that."""
+def leave(failed: Callable[[BaseException], None] | None = None) -> None:
+    """Notes that the step has ended; handles the signals that have waited for that.
+
+    Args:
+        failed: Called where a handler raises: nobody gets what the step has computed.
+    """
     listener = _around.pop()
     if not _waiting:
         return
     if listener is not None:
         listener.ended()
     step = _around[-1] if _around else None
-    if step is None:
-        handle()
-    else:
+    if step is not None:
         step.signalled()
+        return
+    try:
+        handle()
+    except BaseException as e:
+        if failed is not None:
+            failed(HandlerError(e) if isinstance(e, Exception) else e)
+        raise
 
 
 def is_waiting() -> bool:
