@@ -96,10 +96,10 @@ class Cycle:
 
     def consume_until_interrupted(self, session: Any) -> None:
         """Takes elements on the main thread; another one sends the process Ctrl-C meanwhile."""
-        is_over = False
+        is_over, has_ended = False, threading.Event()
 
         def handler(*_: Any) -> None:
-            # Behind a step the test itself would lose what it has just got.
+            # Before and behind a step the test itself would lose what it has just got.
             nonlocal is_over
             is_over = True
             frame: Any = sys._getframe()
@@ -110,7 +110,9 @@ class Cycle:
 
         def send() -> None:
             self.is_enough.wait(PATIENCE_S)
-            os.kill(os.getpid(), signal.SIGINT)
+            while not has_ended.is_set():  # the first one may come before a step that waits
+                os.kill(os.getpid(), signal.SIGINT)
+                has_ended.wait(0.05)
 
         before = signal.signal(signal.SIGINT, handler)
         sender = threading.Thread(target=send)
@@ -124,6 +126,7 @@ class Cycle:
             pass
         finally:
             self.is_enough.set()
+            has_ended.set()
             sender.join(PATIENCE_S)
             signal.signal(signal.SIGINT, before)
 

@@ -387,9 +387,12 @@ class Debugger:
         number = step if step is not None else steps[-1] if steps else None
         found = None if number is None else self.history.inputs.find(number)
         if number is None or found is None:
-            why = "no step was recorded yet"
-            if number is not None:
-                why = self.history.inputs.why_not(number)
+            if number is None:
+                raise FailedPreconditionError(
+                    "nothing can be replayed: no step was recorded yet, or none that follows from "
+                    "its inputs; sess.debug.replay(number) says why a step does not"
+                )
+            why = self.history.inputs.why_not(number)
             raise FailedPreconditionError(f"step {number} cannot be replayed: {why}")
         return Replay(self._session, found)
 
