@@ -107,7 +107,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
      "saved_model.is_valid_signature "
      "saved_model.main_op saved_model.main_op_with_restore saved_model.predict_signature_def "
      "saved_model.regression_signature_def saved_model.save saved_model.signature_def_utils "
-     "saved_model.simple_save saved_model.utils TensorInfo"),
+     "saved_model.utils TensorInfo"),
     ("other optimizers", "use one of those in fs.train",
      "train.sdca_fprint train.sdca_optimizer train.sdca_shrink_l1 "
      "train.do_quantize_training_on_graphdef"),

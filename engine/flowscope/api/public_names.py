@@ -539,6 +539,7 @@ REGISTRIES = {
     "serializer read_json": "flowscope.graph.serialization.json_form",
     "serializer read_text": "flowscope.graph.serialization.text_reader",
     "serializer read_tensorflow": "flowscope.tensorflow.reading",
+    "serializer write_tensorflow": "flowscope.tensorflow.writing",
     "serializer text_of": "flowscope.graph.serialization.text_form",
     "steps_of": "flowscope.runtime.session.engine",
     "operator __abs__": "flowscope.ops.math.elementwise",
