@@ -1,6 +1,6 @@
 """Loads what `written_programs.py` has written, where TensorFlow 2 is: exits with 1 if values differ.
 
-    python tests/tensorflow/load_written.py FOLDER
+python tests/tensorflow/load_written.py FOLDER
 """
 
 import os

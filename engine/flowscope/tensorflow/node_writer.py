@@ -62,7 +62,9 @@ class NodeWriter:
         taken += [f"^{c.name}" for c in op.control_inputs]
         return self._node(op, op.name, kind, taken, attributes)
 
-    def helper(self, op: Operation, what: str, kind: str, inputs: Sequence[str], **more: Any) -> str:
+    def helper(
+        self, op: Operation, what: str, kind: str, inputs: Sequence[str], **more: Any
+    ) -> str:
         """Adds a node beside an operation's; returns its name."""
         name, count = f"{op.name}/{what}", 1
         while name in self._names:

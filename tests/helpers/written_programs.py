@@ -2,7 +2,7 @@
 
 With a folder as argument, writes each as a saved model and as a graph, with what it computes:
 
-    python tests/tensorflow/written_programs.py FOLDER
+    python tests/helpers/written_programs.py FOLDER
     python-of-tensorflow tests/tensorflow/load_written.py FOLDER
 """
 
