@@ -1,4 +1,4 @@
-"""Loads what `written_programs.py` has written, where TensorFlow 2 is: exits with 1 if values differ.
+"""Loads what `written_programs.py` wrote, where TensorFlow 2 is; exits with 1 if values differ.
 
 python tests/tensorflow/load_written.py FOLDER
 """

@@ -100,7 +100,8 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
     ("other checkpoints", "save and restore with fs.train.Saver or fs.train.Checkpoint",
      "train.CheckpointOptions train.generate_checkpoint_state_proto"),
     ("waiting for checkpoints", "poll fs.train.latest_checkpoint", "train.checkpoints_iterator"),
-    ("writing saved models", "write the model with fs.saved_model.simple_save", "saved_model.Builder saved_model.build_signature_def "
+    ("writing saved models", "write the model with fs.saved_model.simple_save",
+     "saved_model.Builder saved_model.build_signature_def "
      "saved_model.build_tensor_info saved_model.builder saved_model.classification_signature_def "
      "saved_model.experimental saved_model.get_tensor_from_tensor_info "
      "saved_model.is_valid_signature "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from flowscope.errors import InvalidArgumentError
@@ -49,7 +50,7 @@ def simple_save(
         if not isinstance(tensor.op.definition, Placeholder):
             raise expected("placeholders as inputs", f'"{tensor.op.name}" ({tensor.op.type})')
     folder = os.fsdecode(export_dir)
-    if os.path.isdir(folder) and os.listdir(folder):
+    if Path(folder).is_dir() and any(Path(folder).iterdir()):
         raise InvalidArgumentError(f'expected an empty folder to write to, "{folder}" has files')
     ops = _needed(list(outputs.values()), {t.op for t in inputs.values()})
     reads = [o for o in ops if isinstance(o.definition, ReadVariableOp)]
