@@ -1,6 +1,7 @@
-/** The JupyterLab plugins: what shows outputs, the docked panel, the commands, what the status bar says, and shares beside lines of code. */
+/** The JupyterLab plugins: what shows outputs, the docked panel, the commands, what the status bar says, shares beside lines of code, and files of models. */
 import type { JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { commandsPlugin } from "./commands.js";
+import { documentsPlugin } from "./documents.js";
 import { linesPlugin } from "./lines.js";
 import { outputsPlugin } from "./outputs.js";
 import { panelPlugin } from "./panel.js";
@@ -19,4 +20,4 @@ function measured<T>(plugin: JupyterFrontEndPlugin<T>): JupyterFrontEndPlugin<T>
   };
 }
 
-export default [measured(outputsPlugin), measured(panelPlugin), measured(commandsPlugin), measured(statusPlugin), measured(linesPlugin)];
+export default [measured(outputsPlugin), measured(panelPlugin), measured(commandsPlugin), measured(statusPlugin), measured(linesPlugin), measured(documentsPlugin)];

@@ -167,7 +167,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 }
 
 /** The rendering core on a saved snapshot: one may look around, but nothing runs. */
-class SavedApp extends Widget {
+export class SavedApp extends Widget {
   readonly #view: SavedView;
   readonly #life = new AbortController();
   #app: InstanceType<Core["App"]> | null = null;

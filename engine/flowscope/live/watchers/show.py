@@ -109,7 +109,7 @@ def save_html(
     if isinstance(shown, profile | Recording):
         feed = _recorded_feed(shown)
     else:
-        feed = _graph_feed(graph_of(shown, "a graph or a recording, as `fs.profile` has it"))
+        feed = graph_feed(graph_of(shown, "a graph or a recording, as `fs.profile` has it"))
     if page is None:
         raise FailedPreconditionError(
             "no front end that makes pages is installed: install flowscope's wheel, which has one"
@@ -191,7 +191,7 @@ def _recorded_feed(recording: Recording | profile) -> Any:
     return RecordedFeed(found, None if found.traced_steps else graph_of(recording.session, ""))
 
 
-def _graph_feed(graph: Graph) -> Any:
+def graph_feed(graph: Graph) -> Any:
     """The messages about a graph in which nothing ran."""
     from flowscope.live.watchers.recorded import RecordedFeed
 
