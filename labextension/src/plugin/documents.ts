@@ -63,11 +63,15 @@ class Factory extends ABCWidgetFactory<DocumentWidget<ModelView>> {
 
   /** Makes a notebook in the folder of a model, and opens it. */
   async #newNotebook(path: string): Promise<void> {
-    const { contents } = this.#app.serviceManager;
+    const { contents, kernelspecs } = this.#app.serviceManager;
+    await kernelspecs.ready;
+    const found = kernelspecs.specs?.kernelspecs[kernelspecs.specs.default];
+    const kernelspec = found && { name: found.name, display_name: found.display_name, language: found.language };
     const { folder, name } = partsOf(path);
     const made = await contents.newUntitled({ path: folder, type: "notebook" });
     const cell = { cell_type: "code", execution_count: null, id: "model", metadata: {}, outputs: [], source: cellFor(name) };
-    await contents.save(made.path, { ...made, format: "json", type: "notebook", content: { cells: [cell], metadata: {}, nbformat: 4, nbformat_minor: 5 } });
+    const content = { cells: [cell], metadata: kernelspec ? { kernelspec } : {}, nbformat: 4, nbformat_minor: 5 };
+    await contents.save(made.path, { ...made, format: "json", type: "notebook", content });
     await this.#app.commands.execute("docmanager:open", { path: made.path });
   }
 }
