@@ -42,7 +42,7 @@ def test_a_double_click_shows_a_model_and_a_button_makes_a_notebook(opened: Lab)
     page.locator(".jp-Document:visible").get_by_text("New notebook with this model").click()
     cell = page.locator(".jp-Notebook:visible .jp-CodeCell").first
     expect(cell).to_contain_text('fs.onnx.load("words.onnx")')
-    expect(page.get_by_text("Untitled.ipynb").first).to_be_visible()
+    expect(page.get_by_role("tab", name="Untitled.ipynb")).to_be_visible()
 
 
 @pytest.mark.own_page
