@@ -23,7 +23,7 @@ def send_model(path: Any) -> None:
     """
     snapshot = graph_feed(read_model(path)).describe()
     view = {"version": 1, "model_id": "", "svg": "", "text": "", "packed": packed(snapshot)}
-    display({MIME: view}, raw=True)
+    display({MIME: view}, raw=True)  # type: ignore[no-untyped-call]
 
 
 __all__ = ["send_model"]
