@@ -117,6 +117,7 @@ ALLOWED = {
     "onnx.table._converters": REGISTRY,
     "onnx.writers.writers": REGISTRY,
     "tensorflow.op_table.makers": REGISTRY,
+    "tensorflow.op_writers.writers": REGISTRY,
     "runtime.session.session.debuggers": REGISTRY,
     "runtime.trace.tracers._changes": "held for one exchange of a tuple, whichever engine has it",
     "train.events.summary_writer.FileWriterCache._lock": "guards a process's writers, as there",

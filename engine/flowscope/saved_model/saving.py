@@ -16,7 +16,7 @@ from flowscope.ops.core.flow import Placeholder
 from flowscope.ops.state.variable_ops import ReadVariableOp, VarHandleOp
 from flowscope.runtime.session.session import Session
 from flowscope.saved_model import signature_constants, tag_constants
-from flowscope.tensorflow.node_writer import Shape
+from flowscope.tensorflow.node_writer import ShapeAttribute
 from flowscope.tensorflow.writing import graph_message
 
 
@@ -88,7 +88,7 @@ def _needed(outputs: list[Tensor], fed: set[Operation]) -> list[Operation]:
 def _describe(info: Any, tensor: Tensor) -> None:
     info.name, info.dtype = tensor.name, tensor.dtype.as_datatype_enum
     info.tensor_shape.SetInParent()
-    Shape(tensor.spec.shape).fill(info.tensor_shape)
+    ShapeAttribute(tensor.spec.shape).fill(info.tensor_shape)
 
 
 __all__ = ["simple_save"]

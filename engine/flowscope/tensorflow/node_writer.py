@@ -56,7 +56,7 @@ class NodeWriter:
             kind: TensorFlow's op type.
             inputs: What it takes; the operation's inputs if it is None.
             attributes: Its attributes: numbers, texts, dtypes, lists of these, arrays, and shapes
-                in a `Shape`.
+                in a `ShapeAttribute`.
         """
         taken = [self.input_of(t) for t in op.inputs] if inputs is None else list(inputs)
         taken += [f"^{c.name}" for c in op.control_inputs]
@@ -91,7 +91,7 @@ class NodeWriter:
         )
 
 
-class Shape:
+class ShapeAttribute:
     """A shape as an attribute.
 
     Args:
@@ -110,7 +110,7 @@ class Shape:
 
 
 def _set(message: Any, value: Any) -> None:
-    if isinstance(value, Shape):
+    if isinstance(value, ShapeAttribute):
         message.shape.SetInParent()
         value.fill(message.shape)
     elif isinstance(value, DType):
@@ -135,4 +135,4 @@ def _dtype(value: Any) -> DType:
     return as_dtype("string" if array.dtype == object else array.dtype)
 
 
-__all__ = ["NodeWriter", "Shape"]
+__all__ = ["NodeWriter", "ShapeAttribute"]

@@ -10,7 +10,7 @@ import numpy as np
 from flowscope.graph.constant import get_static_value
 from flowscope.graph.operation import Operation, Tensor
 from flowscope.graph.values import dtypes
-from flowscope.tensorflow.node_writer import NodeWriter, Shape
+from flowscope.tensorflow.node_writer import NodeWriter, ShapeAttribute
 
 Writer = Callable[[NodeWriter, Operation], Any]
 
@@ -82,14 +82,16 @@ def _const(w: NodeWriter, op: Operation) -> None:
 
 @_writes("Placeholder")
 def _placeholder(w: NodeWriter, op: Operation) -> None:
-    w.add(op, "Placeholder", dtype=op.outputs[0].dtype, shape=Shape(op.outputs[0].spec.shape))
+    w.add(
+        op, "Placeholder", dtype=op.outputs[0].dtype, shape=ShapeAttribute(op.outputs[0].spec.shape)
+    )
 
 
 @_writes("VarHandleOp")
 def _variable(w: NodeWriter, op: Operation) -> None:
     d = _op(op)
     names = {"container": d.container, "shared_name": d.shared_name}
-    w.add(op, "VarHandleOp", dtype=d.dtype, shape=Shape(d.shape), **names)
+    w.add(op, "VarHandleOp", dtype=d.dtype, shape=ShapeAttribute(d.shape), **names)
 
 
 @_writes("ReadVariableOp")
