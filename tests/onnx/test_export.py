@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
+from onnx_models import residual_network
 
 import flowscope as fs
 
@@ -87,3 +88,18 @@ def test_what_cannot_be_written_is_named() -> None:
     z = fs.placeholder(fs.complex64, [2], name="z")
     with pytest.raises(fs.errors.InvalidArgumentError, match="no such model"):
         fs.onnx.export(fs.tanh(z), z)
+
+
+def test_what_was_loaded_is_written_again() -> None:
+    """Convolutions with margins of their own, products and sums, as files of others have them."""
+    loaded = residual_network((1, 1), 4)
+    images = np.random.default_rng(0).normal(size=(2, 3, 64, 64)).astype(np.float32)
+    with fs.onnx.load(loaded, trainable=True) as model:
+        expected = model.run({"image": images})["y"]
+        h = model.graph.get_tensor_by_name("conv1/Conv/Conv2D:0")
+        expected_h = model.session.run(h, {model.inputs["image"]: images})
+        again = fs.onnx.export({"h": h}, model.inputs, session=model.session)
+    assert np.isfinite(expected).all()
+    with fs.onnx.load(again) as model:
+        found = model.run({"image": images})["h"]
+    np.testing.assert_allclose(found, expected_h, rtol=1e-5, atol=1e-5)

@@ -264,13 +264,12 @@ def _channels_as_before(w: OnnxWriter, op: Operation, name: str) -> None:
 def _window(w: OnnxWriter, op: Operation) -> dict[str, Any]:
     """The attributes that convolutions and pools have in common."""
     found = _op(op)
-    if found.padding not in ("SAME", "VALID"):
-        raise w.refusal(op, f"padding {found.padding}")
     at = slice(1, 3) if found.data_format == "NHWC" else slice(2, 4)
-    padding = "SAME_UPPER" if found.padding == "SAME" else "VALID"
-    return {
-        "strides": found.strides[at], "dilations": found.dilations[at], "auto_pad": padding,
-    }  # fmt: skip
+    window = {"strides": found.strides[at], "dilations": found.dilations[at] or None}
+    if found.padding == "EXPLICIT":
+        pads = np.reshape(found.explicit_paddings, (-1, 2))[at]
+        return {**window, "pads": pads.T.reshape(-1).tolist()}
+    return {**window, "auto_pad": "SAME_UPPER" if found.padding == "SAME" else "VALID"}
 
 
 @_writes("Conv2D")
