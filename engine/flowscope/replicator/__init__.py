@@ -12,6 +12,10 @@ operation for all replicas in the place of each operation.
     optimizer         the mean of gradients
     replicator        one device; what all kinds share
     multi_device      several devices, in one graph
+    many_steps        many steps in one run
+    exchanges         what clients with graphs of their own exchange, over queues
+    multi_worker      one replica per client
+    multi_worker_async  clients that share variables on a parameter server
 
 It stands on public names alone: nothing below imports it, and it imports nothing of the engine but
 what users can.
@@ -21,7 +25,10 @@ import typing as _typing
 
 from flowscope.api.absent import refusal as _refusal
 from flowscope.replicator.inputs import InputContext, InputMode
+from flowscope.replicator.many_steps import ManySteps
 from flowscope.replicator.multi_device import MultiDevice
+from flowscope.replicator.multi_worker import MultiWorker
+from flowscope.replicator.multi_worker_async import MultiWorkerAsync
 from flowscope.replicator.primitives import (
     all_gather,
     all_max,
@@ -42,9 +49,12 @@ from flowscope.replicator.variables import MirroredVariable
 __all__ = [
     "InputContext",
     "InputMode",
+    "ManySteps",
     "Mirrored",
     "MirroredVariable",
     "MultiDevice",
+    "MultiWorker",
+    "MultiWorkerAsync",
     "PerReplica",
     "ReduceOp",
     "Replicator",

@@ -106,7 +106,7 @@ class ReplicatedBuild:
         __tracebackhide__ = True
         replica = current_replica()
         leaves = [fs.convert_to_tensor(leaf) for leaf in fs.nest.flatten(nest)]
-        mine = self.calls[replica.replica_id]
+        mine = self.calls[replica.index]
         references = []
         with self.graph.gradient_override_map({"ForwardReference": "ReplicaPrimitive"}):
             for i, leaf in enumerate(leaves):
@@ -121,8 +121,8 @@ class ReplicatedBuild:
                 f"{call.place}: there the replicas cannot meet, for each may take its own way; "
                 "call it outside"
             )
-        if replica.replica_id:
-            self._check(call, len(mine), replica.replica_id)
+        if replica.index:
+            self._check(call, len(mine), replica.index)
         mine.append(call)
         for i, ref in enumerate(references):
             self._pending[ref.op] = call, i
@@ -197,10 +197,12 @@ class ReplicaContext:
     """The replica that is being built.
 
     Attributes:
-        replica_id: Its number, from 0.
+        index: Its number among the replicas that this program builds, from 0.
+        replica_id: Its number among all in sync, from 0.
         build: Of which step.
     """
 
+    index: int
     replica_id: int
     build: ReplicatedBuild
 

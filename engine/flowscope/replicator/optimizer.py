@@ -7,6 +7,7 @@ from typing import Any
 
 import flowscope as fs
 from flowscope.errors import DTypeError, InvalidArgumentError
+from flowscope.replicator.building import current_replica
 from flowscope.replicator.primitives import all_reduce, gather_rows, num_replicas_in_sync
 from flowscope.replicator.values import ReduceOp
 
@@ -63,7 +64,8 @@ class ReplicatedOptimizer(fs.train.Optimizer):
                 means.append((self._rows(grad), var))
             else:
                 means.append((None if grad is None else next(reduced), var))
-        return self._optimizer.apply_gradients(means, global_step, name)
+        replicator = current_replica().replicator
+        return replicator.apply(self._optimizer, means, global_step, name)
 
     def _rows(self, grad: fs.IndexedSlices) -> fs.IndexedSlices:
         """The rows of all replicas' sparse gradients."""

@@ -146,6 +146,7 @@ class MergePrimitive:
         given = [fs.nest.flatten(call.arguments) for call in calls]
         columns = [PerReplica(xs) for xs in zip(*given, strict=True)]
         arguments = fs.nest.pack_sequence_as(calls[0].arguments, columns)
+        build.replicator.check_merges(calls[0].place)
         found = self.function(build.replicator, *arguments)
         leaves: list[Any] = []
         map_values(leaves.append, found)

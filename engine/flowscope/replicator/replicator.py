@@ -136,20 +136,24 @@ class Replicator:
         if replica_or_none() is not None:
             raise FailedPreconditionError("Replicator.run is called while a replica is built")
         takes = self._inputs(input_fn)
+        with fs.name_scope(_scope_name(step_fn) if name is None else name), self.scope():
+            return self._build(step_fn, takes)
+
+    def _build(self, step_fn: Callable[..., Any], takes: list[Callable[[], Any]] | None) -> Any:
+        """The results of a step that is built for all replicas in turn, and joined."""
         build = ReplicatedBuild.begin(self)
         self._mirror.begin_step()
         outputs: list[Any] = []
-        with fs.name_scope(_scope_name(step_fn) if name is None else name), self.scope():
-            rewind = _VariableScopeNames()
-            for replica in range(self.num_replicas):
-                with rewind.replica(replica):
-                    outputs.append(self._built(build, replica, step_fn, takes))
-            rewind.end()
-            for replica, found in enumerate(outputs[1:], 1):
-                _check_returned(outputs[0], found, replica)
-            build.join()
-            columns = zip(*map(fs.nest.flatten, outputs), strict=True)
-            leaves = [self._returned(build, values) for values in columns]
+        rewind = _VariableScopeNames()
+        for replica in range(self.num_replicas):
+            with rewind.replica(replica):
+                outputs.append(self._built(build, replica, step_fn, takes))
+        rewind.end()
+        for replica, found in enumerate(outputs[1:], 1):
+            _check_returned(outputs[0], found, replica)
+        build.join()
+        columns = zip(*map(fs.nest.flatten, outputs), strict=True)
+        leaves = [self._returned(build, values) for values in columns]
         return fs.nest.pack_sequence_as(outputs[0], leaves)
 
     def _built(
@@ -165,8 +169,8 @@ class Replicator:
         try:
             with (
                 views.view(replica),
-                built_replica(ReplicaContext(replica, build)),
-                fs.name_scope(f"replica_{self._replica_id(replica)}"),
+                built_replica(ReplicaContext(replica, self._replica_id(replica), build)),
+                fs.name_scope(f"replica_{self.scope_number(replica)}"),
                 fs.device(self.device_of(replica) or None),
                 fs.random.fold_seeds(self._replica_id(replica)),
             ):
@@ -181,6 +185,10 @@ class Replicator:
     def _replica_id(self, replica: int) -> int:
         """The number that a replica of this program has among all in sync."""
         return replica
+
+    def scope_number(self, replica: int) -> int:
+        """Returns the number by which the name scope of a replica of this program is called."""
+        return self._replica_id(replica)
 
     def _inputs(self, input_fn: Callable[[InputContext], Any] | None) -> Any:
         if input_fn is None:
@@ -276,6 +284,16 @@ class Replicator:
         """
         return ReplicatedOptimizer(optimizer, as_reduce_op(op))
 
+    def apply(
+        self,
+        optimizer: fs.train.Optimizer,
+        grads_and_vars: list[tuple[Any, fs.Variable]],
+        global_step: fs.Variable | None,
+        name: str | None,
+    ) -> fs.Operation:
+        """Returns the update of a replica by what all replicas' gradients have become."""
+        return optimizer.apply_gradients(grads_and_vars, global_step, name)
+
     @contextmanager
     def logical_device(self, number: int) -> Iterator[None]:
         """Places operations of a step function on one of the devices of their replica.
@@ -287,7 +305,7 @@ class Replicator:
             FailedPreconditionError: outside of step functions.
             InvalidArgumentError: if there is no such device.
         """
-        replica = current_replica().replica_id
+        replica = current_replica().index
         with fs.device(self._device(replica, number) or None):
             yield
 
@@ -324,7 +342,7 @@ class Replicator:
         """Returns the device on which variables of a replica are made now, "" for any."""
         return self.chosen_device_of_variables(replica) or self.device_of(replica)
 
-    def chosen_device_of_variables(self, replica: int) -> str | None:
+    def chosen_device_of_variables(self, replica: int) -> Any:
         """Returns the device that `logical_device_for_variables` asks for, None outside of it."""
         number = self._logical_for_variables
         return None if number is None else self._device(replica, number)
@@ -387,6 +405,13 @@ class Replicator:
     def exchange_broadcast(self, xs: list[fs.Tensor], source: int) -> Sequence[fs.Tensor]:
         """Returns the tensor of the replica `source`, for each replica of this program."""
         return fs.collectives.broadcast(xs[source], self._places())
+
+    def check_merges(self, place: str) -> None:
+        """Raises UnimplementedError if `merge_call` cannot see all replicas; here it can.
+
+        Args:
+            place: Where it is called, as a sentence goes on.
+        """
 
     def _places(self) -> list[str]:
         return [self.device_of(replica) for replica in range(self.num_replicas)]

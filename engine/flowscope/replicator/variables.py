@@ -50,7 +50,7 @@ class MirroredVariable(fs.Variable):
         self.constraint = arguments.get("constraint")
         self.synchronization = arguments["synchronization"]
         self.aggregation = arguments["aggregation"]
-        with fs.name_scope(None):
+        with fs.init_scope(), fs.name_scope(None):
             initializers = [v.initializer for v in copies]
             one = len(copies) == 1
             self.initializer = initializers[0] if one else _group(self.copies[0], initializers)
@@ -63,7 +63,7 @@ class MirroredVariable(fs.Variable):
     @property
     def _copy(self) -> fs.Variable:
         found = self._replica()
-        return self.copies[found.replica_id if found is not None else 0]
+        return self.copies[found.index if found is not None else 0]
 
     @property
     def handle(self) -> fs.Tensor:  # type: ignore[override]
@@ -170,8 +170,8 @@ class VariableMirror:
         if replica is not None and replica.replicator is not self._replicator:
             return next_creator(**arguments)
         key = _relative_scope(), arguments.get("name") or "Variable"
-        if replica is not None and replica.replica_id:
-            return self._shared(key, replica.replica_id, arguments)
+        if replica is not None and replica.index:
+            return self._shared(key, replica.index, arguments)
         made = self._new(next_creator, arguments)
         self._made.setdefault(key, []).append(made)
         self._all.append(made)
