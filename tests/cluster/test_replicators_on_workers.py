@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -61,3 +62,21 @@ def test_replicas_on_workers_equal_one_device_and_replicas_of_one_process(
     for a, b, c in zip(apart, one, here, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(a, c)
+
+
+def test_clients_of_one_cluster_have_the_bits_of_one_graph(cluster: Any) -> None:
+    """Each client has its replica on a worker, and queues between them lie on the workers."""
+    wanted = trained(
+        rep.MultiDevice(3, input_mode=rep.InputMode.PER_REPLICA), "compiled", whole=False
+    )
+
+    def client(index: int) -> list[Any]:
+        replicator = rep.MultiWorker(
+            3, index, cluster, worker(index), [worker(i) for i in range(3)], "clients"
+        )
+        return trained(replicator, "compiled", whole=False)
+
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(client, range(3)):
+            for a, b in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(a, b)
