@@ -8,6 +8,7 @@ for Researchers".
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -151,6 +152,7 @@ class Replicator:
         rewind.end()
         for replica, found in enumerate(outputs[1:], 1):
             _check_returned(outputs[0], found, replica)
+        _join_updates(f"{build.graph.get_name_scope()}/replica_")
         build.join()
         columns = zip(*map(fs.nest.flatten, outputs), strict=True)
         leaves = [self._returned(build, values) for values in columns]
@@ -480,6 +482,24 @@ def _name(device: Any) -> str:
 def _scope_name(step_fn: Callable[..., Any]) -> str:
     name = getattr(step_fn, "__name__", type(step_fn).__name__)
     return name.strip("_") if name.isidentifier() and name.strip("_") else "step"
+
+
+def _join_updates(prefix: str) -> None:
+    """Makes one update group of those of the replicas, so that all copies are updated or none.
+
+    Args:
+        prefix: What the names of the replicas' groups begin with, without their numbers.
+    """
+    first: str | None = None
+    for op in fs.get_default_graph().get_operations():
+        group = getattr(op.definition, "group", "")
+        if not isinstance(group, str) or not group.startswith(prefix):
+            continue
+        number, _, rest = group[len(prefix) :].partition("/")
+        first = number if first is None else first
+        if number != first:
+            changes: dict[str, Any] = {"group": f"{prefix}{first}/{rest}"}
+            op.definition = dataclasses.replace(op.definition, **changes)
 
 
 def _as_result(leaf: Any) -> Any:
