@@ -72,3 +72,22 @@ def test_a_cell_that_fails_is_taken_back(graph: Any) -> None:
         assert sess.run(loss) == (3.0, 3.0)
         sess.run(train)
         replicator.check_copies(sess)
+
+
+def test_losses_of_an_earlier_run_do_not_count_again(graph: Any) -> None:
+    replicator = rep.MultiDevice(2)
+
+    def step() -> Any:
+        fs.losses.add_loss(fs.constant(1.0) + rep.current_replica_id())
+        return fs.losses.get_total_loss()
+
+    def total(cell: str) -> Any:
+        with graph.cell(cell):
+            return replicator.run(step, name=cell)
+
+    with fs.Session() as sess:
+        assert sess.run(total("a")) == (1.0, 2.0)
+        assert sess.run(total("a")) == (1.0, 2.0)
+        assert sess.run(total("b")) == (2.0, 4.0)  # the losses of both steps, as on one device
+        assert sess.run(total("b")) == (2.0, 4.0)
+        assert sess.run(total("a")) == (2.0, 4.0)

@@ -200,11 +200,13 @@ class ReplicaContext:
         index: Its number among the replicas that this program builds, from 0.
         replica_id: Its number among all in sync, from 0.
         build: Of which step.
+        scope: Its name scope.
     """
 
     index: int
     replica_id: int
     build: ReplicatedBuild
+    scope: str
 
     @property
     def replicator(self) -> Replicator:

@@ -168,13 +168,15 @@ class Replicator:
         """What the step function returns for a replica."""
         views = self._views.setdefault(build.graph, CollectionViews())
         self._mirror.begin_replica()
+        number = self._replica_id(replica)
+        step_scope = build.graph.get_name_scope()
         try:
             with (
-                views.view(replica),
-                built_replica(ReplicaContext(replica, self._replica_id(replica), build)),
-                fs.name_scope(f"replica_{self.scope_number(replica)}"),
+                fs.name_scope(f"replica_{self.scope_number(replica)}") as scope,
+                views.view(replica, step_scope),
+                built_replica(ReplicaContext(replica, number, build, scope.rstrip("/"))),
                 fs.device(self.device_of(replica) or None),
-                fs.random.fold_seeds(self._replica_id(replica)),
+                fs.random.fold_seeds(number),
             ):
                 arguments = [] if takes is None else [takes[replica]()]
                 found = step_fn(*arguments)

@@ -169,7 +169,7 @@ class VariableMirror:
         replica = replica_or_none()
         if replica is not None and replica.replicator is not self._replicator:
             return next_creator(**arguments)
-        key = _relative_scope(), arguments.get("name") or "Variable"
+        key = _relative_scope(replica), arguments.get("name") or "Variable"
         if replica is not None and replica.index:
             return self._shared(key, replica.index, arguments)
         made = self._new(next_creator, arguments)
@@ -239,11 +239,10 @@ class VariableMirror:
         return fs.device(place) if place is not None else ExitStack()
 
 
-def _relative_scope() -> str:
+def _relative_scope(replica: ReplicaContext | None) -> str:
     """The name scope below that of the replica that is built."""
     scope = fs.get_default_graph().get_name_scope()
-    _, found, below = scope.partition("/replica_")
-    return below.partition("/")[2] if found else scope
+    return scope.removeprefix(replica.scope) if replica is not None else scope
 
 
 __all__ = ["MirroredVariable", "VariableMirror"]
