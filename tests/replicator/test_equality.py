@@ -165,3 +165,39 @@ def test_a_replicas_losses_are_its_own(graph: Any) -> None:
         assert sess.run(totals) == (2.0, 3.0, 4.0)
         assert [g.tolist() for g in sess.run(grads)] == [[2.0, 2.0]] * 3
     assert len(fs.losses.get_losses()) == 1
+
+
+def test_a_replicated_step_is_the_code_that_is_written_by_hand() -> None:
+    """References and copies leave nothing behind in plans."""
+
+    def loss_of(w: Any, v: Any) -> Any:
+        x = fs.constant(np.ones((4, 3), np.float32))
+        return fs.reduce_mean(fs.square(fs.matmul(fs.tanh(fs.matmul(x, w)), v)))
+
+    def variables() -> list[Any]:
+        return [fs.Variable(np.ones(shape, np.float32)) for shape in ((3, 3), (3, 1))]
+
+    def lines(fetches: Any) -> list[str]:
+        with fs.Session() as sess:
+            code = sess.plan(fetches).text("lower")
+        return sorted(line.split(" = ")[-1].split("(")[0] for line in code.splitlines())
+
+    with fs.Graph().as_default():
+        copies = [variables() for _ in range(2)]
+        losses = [loss_of(*pair) for pair in copies]
+        grads = [fs.gradients(loss, pair) for loss, pair in zip(losses, copies, strict=True)]
+        means = [fs.collectives.all_reduce(list(g), "mean") for g in zip(*grads, strict=True)]
+        updates = []
+        for i, pair in enumerate(copies):
+            own = [(mean[i], v) for mean, v in zip(means, pair, strict=True)]
+            updates.append(fs.train.GradientDescentOptimizer(0.1).apply_gradients(own))
+        by_hand = lines([losses, fs.group(*updates)])
+    with fs.Graph().as_default():
+        replicator = rep.MultiDevice(2)
+        optimizer = replicator.wrap_optimizer(fs.train.GradientDescentOptimizer(0.1))
+
+        def step() -> Any:
+            loss = loss_of(*variables())
+            return loss, optimizer.minimize(loss)
+
+        assert lines(list(replicator.run(step))) == by_hand

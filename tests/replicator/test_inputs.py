@@ -88,3 +88,28 @@ def test_what_an_input_fn_may_not_return(graph: Any) -> None:
         rep.Replicator().run(lambda x: x, lambda _: iter([]))
     with pytest.raises(fs.errors.InvalidArgumentError, match="expected an InputMode"):
         rep.Replicator(input_mode="single")
+
+
+@pytest.mark.parametrize("mode", ["compiled", "op", "tokens"])
+def test_elements_wait_on_the_replicas_accelerators(graph: Any, mode: str) -> None:
+    """Simulated GPUs; what a replica computes stands on its own one."""
+    replicator = rep.MultiDevice(["/gpu:0", "/gpu:1"], input_mode=rep.InputMode.PER_REPLICA)
+    optimizer = replicator.wrap_optimizer(fs.train.GradientDescentOptimizer(1.0))
+
+    def input_fn(ctx: Any) -> Any:
+        rows = np.arange(6, dtype=np.float32).reshape(3, 2) + 10.0 * ctx.input_pipeline_id
+        return fs.data.Dataset.from_tensor_slices(rows)
+
+    def step(x: Any) -> Any:
+        assert x.device.endswith(f"GPU:{rep.current_replica_id()}")
+        w = fs.get_variable("w", [2], initializer=fs.zeros_initializer())
+        assert w.device.endswith(f"GPU:{rep.current_replica_id()}")
+        return rep.all_sum(x), optimizer.minimize(fs.reduce_sum(x * w))
+
+    sums, train = replicator.run(step, input_fn)
+    config = fs.ConfigProto(fake_devices={"GPU": 2}, mode=mode)
+    with replicator.session(config) as sess:
+        found, _ = sess.run([sums, train])
+        assert [x.tolist() for x in found] == [[10.0, 12.0]] * 2
+        replicator.check_copies(sess)
+        assert sess.run(fs.trainable_variables()[0]).tolist() == [-5.0, -6.0]

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,14 @@ def pipelines(
                 dataset = dataset.apply(fs.data.experimental.prefetch_to_device(devices[replica]))
             iterators.append(dataset.make_initializable_iterator())
         fs.add_to_collection(fs.GraphKeys.TABLE_INITIALIZERS, iterators[-1].initializer)
-    return [iterators[places.index(key)].get_next for key in keys]
+    taken = [iterators[places.index(key)] for key in keys]
+    return [partial(_next, x, host) for x, host in zip(taken, hosts, strict=True)]
+
+
+def _next(iterator: Any, host: str) -> Any:
+    """An element, taken where the iterator is, whatever device the replica is built for."""
+    with fs.device(None), fs.device(host or None):
+        return iterator.get_next()
 
 
 def _host(device: str) -> str:

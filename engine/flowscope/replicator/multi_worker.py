@@ -22,7 +22,8 @@ class MultiWorker(Replicator):
     Each client is a process (or a thread) of its own, which builds its graph by the same program
     and steps when the others do. What replicas exchange goes through queues on the server, in the
     order of the replicas: the bits are those of `MultiDevice`. Its variables are its own: they lie
-    in a container of the replica, begin with replica 0's values, and stay equal.
+    in a container of the replica, begin with replica 0's values, and stay equal. If a step of one
+    client fails it has missed a step of the others: all clients begin again with `initialize` then.
 
         replicator = fs.replicator.MultiWorker(num_workers, index, server.target,
                                                device=f"/job:worker/task:{index}")

@@ -91,8 +91,8 @@ class MultiWorkerAsync(MultiWorker):
             yield self
 
     def chosen_device_of_variables(self, replica: int) -> Any:
-        """Returns the device of the variables."""
-        return self._variable_device
+        """Returns the device of the variables, that of the replica where none was given."""
+        return self._variable_device or self.device_of(replica)
 
     def apply(
         self,
