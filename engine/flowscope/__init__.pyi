@@ -3,6 +3,7 @@
 from flowscope import (
     bitwise as bitwise,
     cluster as cluster,
+    coconet as coconet,
     collectives as collectives,
     contrib as contrib,
     data as data,
@@ -1086,6 +1087,7 @@ __all__ = [
     "clip_by_norm",
     "clip_by_value",
     "cluster",
+    "coconet",
     "collectives",
     "colocate_with",
     "complex",

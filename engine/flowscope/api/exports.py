@@ -18,10 +18,10 @@ from pathlib import Path
 
 #: Parts of the package: `fs.nn`.
 PARTS = """
-    bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util image
-    initializers io layers linalg lookup losses manip math metrics nest nn onnx python_io
-    quantization queue random raw_ops replicator saved_model sets signal sparse spectral strings
-    summary test tracing train
+    bitwise cluster coconet collectives contrib data debugging dtypes errors experimental
+    graph_util image initializers io layers linalg lookup losses manip math metrics nest nn onnx
+    python_io quantization queue random raw_ops replicator saved_model sets signal sparse spectral
+    strings summary test tracing train
 """.split()  # noqa: SIM905
 
 #: Modules of which all that `__all__` names is shown.

@@ -5,10 +5,10 @@ Written by `python -m flowscope.api.exports`: what is changed here is lost.
 
 #: Parts of the package: `fs.nn`.
 PARTS = (
-    "bitwise cluster collectives contrib data debugging dtypes errors experimental graph_util "
-    "image initializers io layers linalg lookup losses manip math metrics nest nn onnx "
-    "python_io quantization queue random raw_ops replicator saved_model sets signal sparse "
-    "spectral strings summary test tracing train"
+    "bitwise cluster coconet collectives contrib data debugging dtypes errors experimental "
+    "graph_util image initializers io layers linalg lookup losses manip math metrics nest nn "
+    "onnx python_io quantization queue random raw_ops replicator saved_model sets signal "
+    "sparse spectral strings summary test tracing train"
 )
 #: What modules show.
 NAMES = {
@@ -277,6 +277,8 @@ NAMES = {
 #: Op types that modules define.
 OP_TYPES = {
     "flowscope.autodiff.custom_gradient": "GradientHub WithGradient",
+    "flowscope.coconet.chances": "ChanceKey KeptElements",
+    "flowscope.coconet.fused_kernel": "FusedElementwise",
     "flowscope.control.arrays.array_ops": (
         "ConcatArray EmptyArray GatherArray GatherCotangents GatherOrZeros NewArray ReadArray "
         "ReadCotangent ReadOrZeros ScatterArray SizeOfArray SplitArray UnsplitArray WriteArray"
