@@ -139,8 +139,7 @@ def _suggested(stage: ProgramStage) -> str:
         return f"new_{stage.op.target}"
     if isinstance(stage.op, AllGatherStage) and stage.op.updates:
         return f"whole_{stage.op.updates}"
-    variable = stage.origin.variable
-    return variable if variable.isidentifier() else f"{stage.op.label}_1"
+    return stage.variable if stage.variable.isidentifier() else f"{stage.op.label}_1"
 
 
 def _fresh(wanted: str, taken: dict[str, ProgramValue]) -> str:

@@ -25,7 +25,7 @@ from flowscope.coconet.stage_ops import (
     covers,
     sliced_from_right,
 )
-from flowscope.coconet.values import Number, ValueType, refused
+from flowscope.coconet.values import Number, ValueType, assigned_variable, refused
 from flowscope.errors import InvalidArgumentError, OpError
 from flowscope.graph.origins.origin import capture
 
@@ -203,9 +203,10 @@ class ProgramStage(ProgramValue):
     Attributes:
         op: What it computes.
         operands: Values of the program, and Python numbers.
+        variable: The Python variable of the user's that takes it; "" for none.
     """
 
-    __slots__ = ("op", "operands")
+    __slots__ = ("op", "operands", "variable")
 
     def __init__(
         self,
@@ -215,6 +216,7 @@ class ProgramStage(ProgramValue):
         name: str | None = None,
     ) -> None:
         super().__init__("" if name is None else _checked_name(name), type)
+        self.variable = assigned_variable(self.origin)
         self.op = op
         self.operands = tuple(operands)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ import flowscope as fs
 from flowscope.coconet.layouts import Dim, Layout, RankGroup, Replicated, shape_text
 from flowscope.errors import InvalidArgumentError
 from flowscope.graph.lazy import frozen
-from flowscope.graph.origins.origin import Origin
+from flowscope.graph.origins.origin import Origin, is_ours
 
 
 @frozen
@@ -73,6 +74,19 @@ def source_text(origin: Origin | None) -> str:
     """The text of the user's line; "" where none is known."""
     place = origin.place if origin is not None else None
     return "" if place is None else linecache.getline(place.filename, place.line).strip()
+
+
+#: Modules whose functions stand between the user's line and a stage.
+_DOORS = ("flowscope.coconet.program", "flowscope.coconet.functions", __name__)
+
+
+def assigned_variable(origin: Origin) -> str:
+    """The variable that takes a stage on the user's line; "" where a function of ours makes it."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") in _DOORS:
+        frame = frame.f_back
+    is_users = frame is not None and not is_ours(frame.f_code.co_filename)
+    return origin.variable if is_users else ""
 
 
 def scalar_of(x: ValueType) -> ValueType:
