@@ -106,6 +106,7 @@ from flowscope.train.optimizers.schedules import (
     piecewise_constant_decay,
     polynomial_decay,
 )
+from flowscope.train.optimizers.sharded import sharded
 from flowscope.train.report import ParameterReport, non_finite_variables, parameter_report
 from flowscope.train.session.hooks.checkpoints import CheckpointSaverHook, CheckpointSaverListener
 from flowscope.train.session.hooks.ending import (
@@ -255,6 +256,7 @@ __all__ = [
     "remove_checkpoint",
     "replica_device_setter",
     "restore_report",
+    "sharded",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",

@@ -22,4 +22,15 @@ def join_group(operations: Iterable[Operation], name: str) -> None:
             operation.definition = dataclasses.replace(definition, **changes)
 
 
-__all__ = ["join_group"]
+def regroup(operations: Iterable[Operation], old: str, name: str) -> None:
+    """Makes the writes among operations members of the group `name`, those of group `old` too."""
+    operations = list(operations)
+    for operation in operations:
+        definition = operation.definition
+        if definition.writes_state and getattr(definition, "group", None) == old:
+            changes: dict[str, Any] = {"group": name}
+            operation.definition = dataclasses.replace(definition, **changes)
+    join_group(operations, name)
+
+
+__all__ = ["join_group", "regroup"]
