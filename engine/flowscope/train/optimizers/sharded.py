@@ -152,8 +152,8 @@ def sharded(optimizer: Optimizer, devices: Sequence[Any]) -> ShardedOptimizer:
     """Cuts the slots of an optimizer into parts, of which each device keeps and updates one.
 
     With n devices each keeps 1/n of the slots, and computes 1/n of the update. Bits are those of
-    the other optimizer, if its update of an element depends on that element alone: Adam, momentum and
-    gradient descent, not those that use norms.
+    the other optimizer, if its update of an element depends on that element alone: Adam, momentum
+    and gradient descent, not those that use norms.
 
     Args:
         optimizer: An optimizer.
@@ -168,11 +168,11 @@ def sharded(optimizer: Optimizer, devices: Sequence[Any]) -> ShardedOptimizer:
 
     Example:
         >>> w = fs.Variable([1.0, 2.0, 3.0, 4.0])
-        >>> optimizer = fs.train.sharded(fs.train.MomentumOptimizer(0.5, 0.9), ["/cpu:0", "/cpu:0"])
+        >>> momentum = fs.train.MomentumOptimizer(0.5, 0.9)
+        >>> optimizer = fs.train.sharded(momentum, ["/cpu:0", "/cpu:0"])
         >>> train = optimizer.minimize(fs.reduce_sum(w))
         >>> sess = fs.Session()
-        >>> sess.run([fs.global_variables_initializer()])
-        [None]
+        >>> sess.run(fs.global_variables_initializer())
         >>> sess.run(train)
         >>> sess.run(w)
         array([0.5, 1.5, 2.5, 3.5], dtype=float32)
