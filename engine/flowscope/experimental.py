@@ -1,5 +1,5 @@
-"""Element types of a few bits, under TensorFlow's names, to keep and to cast; lossy transfers; and
-reductions over devices."""
+"""Element types of a few bits, under TensorFlow's names, to keep and to cast; lossy transfers;
+reductions over devices; codes of gradients."""
 
 import typing as _typing
 
@@ -19,6 +19,11 @@ from flowscope.ops.array.all_reduce import (
     build_shuffle_all_reduce as build_shuffle_all_reduce,
 )
 from flowscope.ops.core.lossy_transfers import lossy_transfer as lossy_transfer
+from flowscope.train.optimizers.compressed import (
+    bfloat16_codec as bfloat16_codec,
+    compress_gradients as compress_gradients,
+    top_k_codec as top_k_codec,
+)
 
 if not _typing.TYPE_CHECKING:  # type checkers know which names there are
     __getattr__ = _refusal(__name__, globals())
