@@ -10,7 +10,7 @@ from another by transformations that are checked, and operations for each rank i
     pipeline       a whole program
     stage_graph    stages as plain data
     reference      what a program means, by NumPy
-    transformation, splitting, reordering, slicing, fusing, overlapping
+    transformations  split, reorder, as_slice and dead, fuse, overlap
     schedule       schedules for users
     cost, tuner    what a schedule costs; the quickest one, measured
     library        programs that people need, and known schedules of them

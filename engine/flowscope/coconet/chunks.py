@@ -17,7 +17,6 @@ from typing import Any
 
 import flowscope as fs
 from flowscope.coconet.lowering import Lowering, cut, joined
-from flowscope.coconet.overlapping import chunk_dim
 from flowscope.coconet.sizes import bounds
 from flowscope.coconet.stage_graph import StageNode
 from flowscope.coconet.stage_ops import (
@@ -28,6 +27,7 @@ from flowscope.coconet.stage_ops import (
     SendStage,
     SliceStage,
 )
+from flowscope.coconet.transformations.overlapping import chunk_dim
 from flowscope.coconet.values import ValueType
 
 #: The tensors of a chunk by (rank, part): all parts where the ranks have all, else their own.

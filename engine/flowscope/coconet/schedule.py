@@ -8,15 +8,15 @@ from typing import Any
 
 from flowscope.coconet.build import CHUNKS, BuiltSchedule, build
 from flowscope.coconet.cost import PredictedCost, RankMachine, predicted
-from flowscope.coconet.fusing import FuseStages
-from flowscope.coconet.overlapping import OverlapStages
 from flowscope.coconet.pipeline import StagePipeline
 from flowscope.coconet.reference import evaluate
-from flowscope.coconet.reordering import ReorderAllGather
-from flowscope.coconet.slicing import DropDeadGather, KeepAsSlice
-from flowscope.coconet.splitting import SplitAllReduce
 from flowscope.coconet.stage_graph import StageGraph, StageNode, units
-from flowscope.coconet.transformation import ScheduleTransformation
+from flowscope.coconet.transformations.fusing import FuseStages
+from flowscope.coconet.transformations.overlapping import OverlapStages
+from flowscope.coconet.transformations.reordering import ReorderAllGather
+from flowscope.coconet.transformations.slicing import DropDeadGather, KeepAsSlice
+from flowscope.coconet.transformations.splitting import SplitAllReduce
+from flowscope.coconet.transformations.transformation import ScheduleTransformation
 from flowscope.errors import InvalidArgumentError, NotFoundError
 from flowscope.graph.lazy import frozen
 

@@ -16,7 +16,7 @@ from flowscope.coconet.stage_ops import (
     SliceStage,
     covers,
 )
-from flowscope.coconet.transformation import ScheduleTransformation
+from flowscope.coconet.transformations.transformation import ScheduleTransformation
 from flowscope.errors import InvalidArgumentError
 
 

@@ -9,7 +9,11 @@ from typing import Any, ClassVar
 from flowscope.coconet.layouts import Layout, Replicated
 from flowscope.coconet.stage_graph import ArgumentNode, StageGraph, inferred, renamed
 from flowscope.coconet.stage_ops import AllGatherStage, SliceStage, UpdateStage
-from flowscope.coconet.transformation import ScheduleTransformation, stage_of, without
+from flowscope.coconet.transformations.transformation import (
+    ScheduleTransformation,
+    stage_of,
+    without,
+)
 from flowscope.errors import InvalidArgumentError
 
 

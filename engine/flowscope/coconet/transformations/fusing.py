@@ -13,7 +13,7 @@ from flowscope.coconet.stage_ops import (
     SliceStage,
     TotalStage,
 )
-from flowscope.coconet.transformation import ScheduleTransformation
+from flowscope.coconet.transformations.transformation import ScheduleTransformation
 from flowscope.errors import InvalidArgumentError
 
 #: Of each kind of group, in which order its kinds of stages follow each other.

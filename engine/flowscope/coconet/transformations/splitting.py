@@ -15,7 +15,11 @@ from flowscope.coconet.stage_ops import (
     ReduceStage,
     StageOp,
 )
-from flowscope.coconet.transformation import ScheduleTransformation, check_free, stage_of
+from flowscope.coconet.transformations.transformation import (
+    ScheduleTransformation,
+    check_free,
+    stage_of,
+)
 from flowscope.errors import InvalidArgumentError
 
 

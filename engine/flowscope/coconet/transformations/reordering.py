@@ -17,7 +17,11 @@ from flowscope.coconet.stage_ops import (
     UpdateStage,
     covers,
 )
-from flowscope.coconet.transformation import ScheduleTransformation, check_free, stage_of
+from flowscope.coconet.transformations.transformation import (
+    ScheduleTransformation,
+    check_free,
+    stage_of,
+)
 from flowscope.coconet.values import ValueType
 from flowscope.errors import InvalidArgumentError
 

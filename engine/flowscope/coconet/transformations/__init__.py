@@ -1,0 +1,1 @@
+"""Transformations of schedules, a file each. Schedules enter by `transformation`."""
