@@ -20,6 +20,7 @@ FAULTS ?= 300
 CIRCLES ?= 300
 MUTANTS ?= 2000
 FOREIGN ?= 2000
+MODELS ?= 2000
 TIMES ?= 200
 BUSY ?= 2
 SWITCH ?= 0.005
@@ -110,7 +111,7 @@ fuzz: $(STAMPS)/dev ## random programs for some minutes, waits, faults, schedule
 	$(PY) tests/helpers/waiting_circles.py $(CIRCLES)
 	$(PY) tests/helpers/graph_mutants.py $(MUTANTS)
 	$(PY) tests/helpers/tensorflow_mutants.py $(FOREIGN)
-	$(PY) tests/helpers/onnx_mutants.py $(FOREIGN)
+	$(PY) tests/helpers/onnx_mutants.py $(MODELS)
 	$(PY) tests/helpers/random_faults.py $(FAULTS)
 	$(PY) tests/helpers/faults_while_shipping.py $(FREEZES)
 	$(PY) tests/helpers/fault_matrix.py $(STRIKES) --seed 2

@@ -154,7 +154,7 @@ def _reduction(w: NodeWriter, op: Operation) -> None:
         raise w.refusal(op, "its axes have to be constants")
     axes = range(_rank(w, op.inputs[0])) if axes is None else axes
     inputs = [w.input_of(op.inputs[0]), w.constant(op, "axes", list(axes))]
-    dtype = None if op.type in ("All", "Any") else _x(op)
+    dtype = None if op.inputs[0].dtype is dtypes.bool_ else _x(op)  # "All" and "Any" have none
     w.add(op, op.type, inputs, keep_dims=bool(_op(op).keepdims), T=dtype, Tidx=dtypes.int32)
 
 
