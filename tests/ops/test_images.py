@@ -170,3 +170,17 @@ def test_without_pillow_the_error_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(FailedPreconditionError, match=r"pip install flowscope\[images\]"):
         run(fs.image.decode_png, bomb(3, 3))
+
+
+def test_the_density_and_the_metadata_of_a_jpeg(sess) -> None:
+    pixels = np.zeros((4, 4, 3), "u1")
+
+    def info(**given):
+        return Image.open(io.BytesIO(sess.run(fs.image.encode_jpeg(pixels, **given)))).info
+
+    assert info()["dpi"] == (300, 300)
+    found = info(density_unit="cm", x_density=100, y_density=50, xmp_metadata="<x/>")
+    assert found["dpi"] == (254, 127) and found["xmp"] == b"<x/>"
+    for wrong in ({"density_unit": "m"}, {"x_density": 0}, {"y_density": 1 << 16}):
+        with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
+            fs.image.encode_jpeg(pixels, **wrong)

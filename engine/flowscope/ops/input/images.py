@@ -148,7 +148,7 @@ class EncodeImage(_ImageOp):
 
     format: str
     channels: tuple[int, ...]
-    options: tuple[tuple[str, int], ...]
+    options: tuple[tuple[str, Any], ...]
 
     def infer(self, image: Spec) -> Spec:
         if image.rank not in (None, 3):
@@ -436,6 +436,10 @@ def encode_jpeg(
     progressive: bool = False,
     optimize_size: bool = False,
     chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
     name: str | None = None,
 ) -> Tensor:
     """An image's bytes as a JPEG.
@@ -447,6 +451,11 @@ def encode_jpeg(
         progressive: Whether it becomes sharper while it loads.
         optimize_size: Whether more time is taken for fewer bytes.
         chroma_downsampling: Whether colours have half the resolution.
+        density_unit: Of the densities: "in" for an inch, "cm" for a centimetre. The file has them
+            per inch.
+        x_density: Pixels per unit, in a row; above 0.
+        y_density: The same in a column.
+        xmp_metadata: A document of XMP that the file gets; "" for none.
         name: Name of the operation.
     """
     channels = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format)
@@ -454,7 +463,16 @@ def encode_jpeg(
         raise expected('"", "grayscale" or "rgb" as format', repr(format))
     if not 0 <= quality <= 100:
         raise expected("a quality from 0 to 100", quality)
+    per_inch = {"in": 1.0, "cm": 2.54}.get(density_unit)
+    if per_inch is None:
+        raise expected('"in" or "cm" as density_unit', repr(density_unit))
+    for what, density in (("x_density", x_density), ("y_density", y_density)):
+        if not 0 < density * per_inch < 1 << 16:
+            raise expected(f"{what} above 0 that a JPEG can hold", density)
+    metadata = xmp_metadata.encode() if isinstance(xmp_metadata, str) else bytes(xmp_metadata)
     options = (
+        ("dpi", (round(x_density * per_inch), round(y_density * per_inch))),
+        *([("xmp", metadata)] if metadata else []),
         ("quality", int(quality)),
         ("progressive", int(progressive)),
         ("optimize", int(optimize_size)),
