@@ -125,7 +125,7 @@ class ProgramTensor(ProgramArgument):
         dtype: The element type.
         shape: Lengths and symbolic sizes.
         layout: `Local`, `Replicated` or `Sliced(dim)`.
-        group: The ranks that have it.
+        group: The ranks that have it; those of the group "world" by default.
 
     Raises:
         InvalidArgumentError: if the name is no identifier, or the layout slices what is not there.
@@ -139,9 +139,9 @@ class ProgramTensor(ProgramArgument):
         dtype: Any,
         shape: Any,
         layout: Layout = Replicated,
-        group: RankGroup = RankGroup(),  # noqa: B008  # it is frozen
+        group: RankGroup | None = None,
     ) -> None:
-        dims = checked_shape(shape)
+        dims, group = checked_shape(shape), RankGroup() if group is None else group
         if not isinstance(layout, Layout):
             raise InvalidArgumentError(
                 f"expected Local, Replicated or Sliced(dim) as layout, got {layout!r}"
@@ -179,7 +179,7 @@ class ProgramVariable(ProgramArgument):
     Args:
         name: Its name in the program.
         dtype: The element type.
-        group: The ranks that keep it.
+        group: The ranks that keep it; those of the group "world" by default.
 
     Raises:
         InvalidArgumentError: if the name is no identifier.
@@ -191,9 +191,9 @@ class ProgramVariable(ProgramArgument):
         self,
         name: str,
         dtype: Any = fs.float32,
-        group: RankGroup = RankGroup(),  # noqa: B008  # it is frozen
+        group: RankGroup | None = None,
     ) -> None:
-        spec = ValueType(fs.as_dtype(dtype), (), Replicated, group)
+        spec = ValueType(fs.as_dtype(dtype), (), Replicated, group or RankGroup())
         super().__init__(_checked_name(name), spec)
 
 
