@@ -27,6 +27,8 @@ def _reshape(n: OnnxNode) -> Any:
                 old = fs.pad(old, [[0, max(0, count - rank)]])[:count]
                 target = fs.where_v2(fs.equal(target, fs.zeros_like(target)), old, target)
         return fs.reshape(x, target)
+    if wanted.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"expected a shape of integers, got {n.x(1).dtype}")
     sizes: list[Any] = [int(d) for d in wanted.reshape(-1)]
     if not n.attr("allowzero", 0) and 0 in sizes:
         given = sizes_of(x)
