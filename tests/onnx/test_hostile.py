@@ -13,6 +13,7 @@ def test_mutants_give_a_model_or_an_error_in_time(part: int) -> None:
         assert mutants.wrong(seed) is None, seed
 
 
+@pytest.mark.slow
 def test_what_is_not_damaged_is_read() -> None:
     assert len(mutants.samples()) > 1000
     assert mutants.read(mutants.samples()[0])
