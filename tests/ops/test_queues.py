@@ -425,13 +425,11 @@ def test_the_deadline_of_a_step_is_no_failure_of_the_producer(graph, mode: str) 
 
     asked = queue.enqueue(fs.py_func(asks, [], fs.float32))
     puts = [queue.enqueue(1.0), queue.enqueue(source.dequeue()), queue.enqueue(slow)]
-    options = fs.RunOptions(timeout_in_ms=30)
     with fs.Session(config=fs.ConfigProto(mode=mode)) as sess:
         sess.run(puts[0])
         (state,) = (s for s in sess.queues.values() if s.name == "q")
         for put in puts:
-            with pytest.raises(fs.errors.DeadlineExceededError):
-                sess.run(put, options=options)
+            late(sess, put)
             assert state.failure is None and "producer failed" not in str(state)
         with pytest.raises(fs.errors.DeadlineExceededError, match="did not answer"):
             sess.run(asked)
