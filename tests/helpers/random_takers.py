@@ -11,6 +11,7 @@ not.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import sys
 import threading
@@ -24,6 +25,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from cluster_hosts import Cluster, Host, hosts_here, on
+from process_channels import until
 
 import flowscope as fs
 from flowscope import errors
@@ -75,8 +77,7 @@ class Taker:
         self._program = program
         self._hosts = hosts
         self._random = random.Random(seed)
-        self.cluster = Cluster([h.task for h in hosts])
-        self.session = fs.Session(self.cluster, program.graph)
+        self._begin()
         self.failure: BaseException | None = None
         self.thread = threading.Thread(target=self._work)
         self.thread.start()
@@ -107,8 +108,15 @@ class Taker:
 
     def _again(self) -> None:
         self._leave()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Plans all steps, for their deadlines are shorter than a plan may take."""
         self.cluster = Cluster([h.task for h in self._hosts])
         self.session = fs.Session(self.cluster, self._program.graph)
+        for fetches in self._program.takes:
+            with contextlib.suppress(*_ENDED, *_LOST):  # the first run says so, or plans it
+                self.session.plan(fetches)
 
     def close(self) -> None:
         """Ends it, when its step has ended."""
@@ -133,6 +141,7 @@ def check(seed: int) -> int:
         takers = [Taker(program, hosts, chance.randrange(2**32)) for _ in range(CLIENTS)]
         try:
             put = [_put(sess, program, task) for task in (0, 1)]
+            until(lambda: any(taker.taken or taker.failure for taker in takers), 60)
             for _ in range(FAULTS):
                 time.sleep(chance.random() * SOON_S)
                 _strike(chance.choice(KINDS), chance.choice(takers), hosts, chance)
