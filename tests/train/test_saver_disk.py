@@ -20,8 +20,10 @@ def names_in(folder):
 
 
 @pytest.fixture
-def small_disk():
+def small_disk(monkeypatch):
     """Lets no file grow beyond a number of bytes."""
+    # Python takes no notice where it could write but a part of a module's bytecode.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, old)
