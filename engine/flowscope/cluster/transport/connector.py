@@ -225,7 +225,7 @@ class Connector:
                 dial.connect(address)
         except OSError as e:
             dial.fail(e)
-        except BaseException:
+        except BaseException:  # a stop or a deadline ends the wait of `self.dial`
             dial.close()
             raise
         return dial
