@@ -136,7 +136,7 @@ def test_a_deadline_ends_a_step_that_waits_on_a_worker(ends):
     with on(0):
         more = got + 1.0
     with fs.Session(cluster) as sess:
-        late(sess, more, match="150 ms", ms=150)
+        late(sess, more, match="150 ms", ms=150, within_s=2.0)
         wait_until(lambda: is_at_rest(hosts))
 
 

@@ -55,7 +55,7 @@ def test_a_deadline_is_heard_while_a_plan_is_shipped(graph: fs.Graph) -> None:
         came, go_on = _waiting_ship(hosts)
         with on(0):
             y = fs.constant(1.0) + 2.0
-        late(sess, y, match="on its way to /job:worker", ms=300)
+        late(sess, y, match="on its way to /job:worker", ms=300, within_s=1.0)
         assert came.is_set()
         go_on.set()
         assert sess.run(y) == 3.0
